@@ -2,10 +2,10 @@
 //!
 //! Each question is a vector of the store with the first six words of its memory.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use memfold::lookup::StoreIndex;
+use memfold::lookup::KeptIndex;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_bench::percentile;
 use memfold_core::policy::Policy;
@@ -28,7 +28,8 @@ pub(crate) fn run(args: &RecallArgs, printer: Printer) -> Result<Exit, Failure> 
     let now = instant(&args.now)?;
     let mut folder = db.as_os_str().to_owned();
     folder.push(".memfold");
-    let index = StoreIndex::open(Path::new(&folder)).map_err(|error| failed(&error))?;
+    let kept = Arc::new(KeptIndex::new(folder.into()));
+    let index = kept.live().map_err(|error| failed(&error))?;
     let hint = "run memfold index build";
     let index = index.ok_or_else(|| Failure::plain("there is no index", hint))?;
     let vectors: Vec<Vec<f32>> = {
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &RecallArgs, printer: Printer) -> Result<Exit, Failure> 
         read_only: false,
     };
     let store = BrainDb::at(db, OpenOptions::default());
-    let recaller = Recaller::new(store, Some(index), options);
+    let recaller = Recaller::new(store, kept, options);
     let query = RecallQuery {
         text: "",
         vector: None,

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::audit::Interval;
 
 /// The precision that both halves must show, as the lower bound of a 95 % Wilson interval: 73 right of 73.
-pub const PRECISION_MIN: f64 = 0.95;
+pub(crate) const PRECISION_MIN: f64 = 0.95;
 
 /// A person's answer to a proposal.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Calibration {
     pub chosen: Precision,
     /// The same in the other half.
     pub tested: Precision,
-    /// Whether both lower bounds reach [`PRECISION_MIN`]: memories may merge from the threshold on.
+    /// Whether both lower bounds reach 0.95: memories may merge from the threshold on.
     pub is_supported: bool,
     /// About how many more decisions are needed, if all that are at the threshold or above turn out right.
     pub decisions_needed: u64,

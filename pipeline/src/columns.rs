@@ -11,7 +11,7 @@ use memfold_core::memory::{SpaceIndex, VectorSpace};
 use memfold_store::VectorSink;
 
 /// Writes each space to a file without a name, which is gone when the columns are dropped.
-pub struct ColumnSink {
+pub(crate) struct ColumnSink {
     folder: PathBuf,
     writers: Vec<ColumnsWriter>,
 }
@@ -42,7 +42,7 @@ impl ColumnsError {
 impl ColumnSink {
     /// Keeps files in `folder`, which needs room for all vectors.
     #[must_use]
-    pub fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_path_buf(), writers: Vec::new() }
     }
 
@@ -50,7 +50,7 @@ impl ColumnSink {
     ///
     /// # Errors
     /// When a file cannot be written or mapped.
-    pub fn finish(self) -> Result<VectorColumns, ColumnsError> {
+    pub(crate) fn finish(self) -> Result<VectorColumns, ColumnsError> {
         let Self { folder, writers } = self;
         let failed = |error| ColumnsError { folder: folder.clone(), error };
         let columns = writers.into_iter().map(|writer| writer.finish().map_err(failed));
@@ -86,14 +86,14 @@ impl VectorSink for ColumnSink {
 
 /// The mapped vectors of all spaces.
 #[derive(Debug)]
-pub struct VectorColumns {
+pub(crate) struct VectorColumns {
     columns: Vec<MappedColumns>,
 }
 
 impl VectorColumns {
     /// Returns one matrix for each space, in order.
     #[must_use]
-    pub fn matrices(&self) -> Vec<VectorMatrix<'_>> {
+    pub(crate) fn matrices(&self) -> Vec<VectorMatrix<'_>> {
         self.columns.iter().map(MappedColumns::vectors).collect()
     }
 }

@@ -105,7 +105,7 @@ pub fn consolidate_judged(
 ///
 /// # Errors
 /// As [`consolidate`].
-pub fn refused_pairs(
+pub(crate) fn refused_pairs(
     store: &dyn MemoryStore,
     policy: &Policy,
     guard: &Guard,

@@ -118,31 +118,6 @@ impl ExportError {
     }
 }
 
-/// A column file being written, of any format.
-pub trait RecordWriter: Send {
-    /// Appends a row.
-    ///
-    /// # Errors
-    /// When the row does not fit or writing fails.
-    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError>;
-
-    /// Writes the remaining rows and publishes the file.
-    ///
-    /// # Errors
-    /// When writing or publishing fails; the file's place then has its former content.
-    fn finish_file(self: Box<Self>) -> Result<(), DataError>;
-}
-
-impl RecordWriter for ColumnsWriter {
-    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError> {
-        self.push(record).map(drop)
-    }
-
-    fn finish_file(self: Box<Self>) -> Result<(), DataError> {
-        self.publish()
-    }
-}
-
 /// Returns which of the spaces that are wanted has most rows; among equals the first by name and dimension.
 fn largest(
     spaces: &[VectorSpace],
@@ -171,7 +146,7 @@ fn meta(store_id: &str, space: &VectorSpace, columns: ColumnSet) -> ColumnsMeta 
 }
 
 fn write_record(
-    writer: &mut dyn RecordWriter,
+    writer: &mut ColumnsWriter,
     row: &LiveRow<'_>,
     model: &str,
     vector: &[f32],
@@ -179,7 +154,7 @@ fn write_record(
 ) -> Result<(), DataError> {
     let lineage = lineage.then(|| json!({ "root_source": row.root_source }).to_string());
     let record = record(row, model, vector);
-    writer.push_record(&ColumnRecord { lineage: lineage.as_deref(), ..record })
+    writer.push(&ColumnRecord { lineage: lineage.as_deref(), ..record }).map(drop)
 }
 
 /// A memory as columns, without its lineage.
@@ -284,7 +259,7 @@ impl Export {
     /// When writing fails, or when cancelled.
     pub fn write(
         &self,
-        writer: &mut dyn RecordWriter,
+        writer: &mut ColumnsWriter,
         progress: &dyn Progress,
     ) -> Result<Exported, ExportError> {
         let matrices = self.columns.matrices();
@@ -314,7 +289,7 @@ impl Export {
 }
 
 /// Begins the file of a space.
-type Create<'a> = dyn Fn(&ColumnsMeta) -> Result<Box<dyn RecordWriter>, DataError> + Sync + 'a;
+type Create<'a> = dyn Fn(&ColumnsMeta) -> Result<ColumnsWriter, DataError> + Sync + 'a;
 
 /// Writes the live memories that have a vector of the wanted space, in the order of the store.
 ///
@@ -338,8 +313,8 @@ pub fn export(
         Ok(false) => {
             let export = Export::read(store, request, options)?;
             let mut writer = create(&export.meta())?;
-            let exported = export.write(&mut *writer, request.progress)?;
-            writer.finish_file()?;
+            let exported = export.write(&mut writer, request.progress)?;
+            writer.publish()?;
             Ok(exported)
         }
         Err(error) => Err(match files.failed {
@@ -416,7 +391,7 @@ struct Files<'a> {
 /// The rows of one space.
 struct SpaceFile {
     /// None where the space is not wanted.
-    writer: Option<Box<dyn RecordWriter>>,
+    writer: Option<ColumnsWriter>,
     rows: u64,
 }
 
@@ -443,7 +418,7 @@ impl<'a> Files<'a> {
         // The others are removed before the one is made durable.
         drop(self.files);
         if let Some(writer) = writer {
-            writer.finish_file()?;
+            writer.publish()?;
         }
         let without_vector = self.live_rows - rows;
         Ok(Exported { rows, space: self.spaces.swap_remove(chosen), without_vector })
@@ -453,7 +428,7 @@ impl<'a> Files<'a> {
         let at = self.space(model, vector.len())?;
         let file = &mut self.files[at];
         if let Some(writer) = &mut file.writer {
-            write_record(&mut **writer, row, model, vector, self.options.lineage)?;
+            write_record(writer, row, model, vector, self.options.lineage)?;
         }
         file.rows += 1;
         Ok(())

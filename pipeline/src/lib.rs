@@ -7,7 +7,7 @@
 //! | stage | from | to |
 //! |---|---|---|
 //! | [`memfold_store`] | a [`MemoryStore`](memfold_store::MemoryStore) (`brain.db`, for example) | a [`Snapshot`](memfold_core::Snapshot): memories, and rows that were left out |
-//! | [`columns`] | vectors, as the store is read | mapped matrices, one for each model and dimension |
+//! | `columns` | vectors, as the store is read | mapped matrices, one for each model and dimension |
 //! | [`memfold_core::detect`] | pairs of near vectors | units, clusters, contradictions |
 //! | [`memfold_guard`], [`memfold_core::cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
 //! | [`memfold_core::plan`] | a detection and a [`Policy`](memfold_core::policy::Policy) | actions, and noops with a reason |
@@ -49,7 +49,7 @@
 mod memfold;
 mod error;
 pub mod machine;
-pub mod columns;
+mod columns;
 pub mod consolidate;
 pub mod incremental;
 pub mod judging;

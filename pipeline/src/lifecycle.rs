@@ -13,7 +13,7 @@ use memfold_core::lifecycle::{
 use memfold_core::lineage::Fold;
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
-use memfold_core::policy::{Policy, ProtectionPolicy};
+use memfold_core::policy::{Configuration, Policy, ProtectionPolicy};
 use memfold_core::runs::{RunKind, RunState, RunSummary};
 use memfold_core::time::Instant;
 use memfold_store::brain_db::Session;
@@ -44,10 +44,11 @@ impl Tiers {
     pub fn of(
         store: &BrainDb,
         load: &LoadRequest<'_>,
-        policy: &Policy,
-        retention: &RetentionPolicy,
+        configuration: &Configuration,
     ) -> Result<Self, StoreError> {
-        Self::of_memories(store, &store.live_without_texts(load)?, load, policy, retention)
+        let retention = &configuration.settings.lifecycle.retention;
+        let memories = store.live_without_texts(load)?;
+        Self::of_memories(store, &memories, load, &configuration.policy, retention)
     }
 
     /// Computes the tiers of live memories that were read, with or without their texts.
@@ -185,7 +186,7 @@ fn names_id(memory: &Memory, id: &str) -> Edge {
 ///
 /// A memory is new by its creation time. One without a readable time counts as old.
 #[must_use]
-pub fn due_state(
+pub(crate) fn due_state(
     memories: &[Memory],
     runs: &[RunSummary],
     unindexed: u64,

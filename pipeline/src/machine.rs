@@ -122,7 +122,7 @@ fn status_bytes(field: &str) -> Option<u64> {
 
 /// Returns the seconds since it was first called.
 #[must_use]
-pub fn clock_seconds() -> f64 {
+pub(crate) fn clock_seconds() -> f64 {
     static FIRST: std::sync::OnceLock<Stopwatch> = std::sync::OnceLock::new();
     FIRST.get_or_init(Stopwatch::start).seconds()
 }

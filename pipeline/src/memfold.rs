@@ -17,7 +17,7 @@ use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, OpenOptions};
 use tracing::info_span;
 
-use crate::consolidate::{Outcome, RefusedPair, RunContext, consolidate, refused_pairs};
+use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::embed::fill::NewVectors;
 use crate::error::MemfoldError;
 use crate::execute::{
@@ -177,28 +177,10 @@ impl Memfold {
     pub fn plan(&self) -> Result<Planned<'_>, MemfoldError> {
         let policy = &self.configuration.policy;
         let _run = info_span!("consolidation.run", store = %self.path().display()).entered();
-        self.run(|context| {
-            let outcome = consolidate(&self.store, policy, &self.guard, context)?;
-            Ok(Planned { memfold: self, owned: OwnedPlan { outcome, now: context.now } })
-        })
-    }
-
-    /// Draws `count` of the near pairs that a run over the store would refuse, at random: the same ones each time.
-    ///
-    /// # Errors
-    /// As [`Self::plan`].
-    pub fn refused_pairs(&self, count: usize) -> Result<Vec<RefusedPair>, MemfoldError> {
-        let policy = &self.configuration.policy;
-        self.run(|context| refused_pairs(&self.store, policy, &self.guard, context, count))
-    }
-
-    fn run<T>(
-        &self,
-        run: impl FnOnce(&RunContext<'_>) -> Result<T, MemfoldError>,
-    ) -> Result<T, MemfoldError> {
         let stopwatch = machine::Stopwatch::start();
-        run(&RunContext {
-            now: self.options.now.unwrap_or_else(machine::clock),
+        let now = self.options.now.unwrap_or_else(machine::clock);
+        let context = RunContext {
+            now,
             time_zone: &self.time_zone,
             config_hash: &self.config_hash,
             pool: &self.pool,
@@ -206,7 +188,9 @@ impl Memfold {
             progress: &*self.options.progress,
             clock: &|| stopwatch.seconds(),
             scratch_dir: &self.options.scratch_dir,
-        })
+        };
+        let outcome = consolidate(&self.store, policy, &self.guard, &context)?;
+        Ok(Planned { memfold: self, owned: OwnedPlan { outcome, now } })
     }
 
     /// Applies a plan that was made of this store.

@@ -168,14 +168,15 @@ pub struct RecalledMemory {
     pub found_as: Vec<MemoryId>,
 }
 
-/// A memory that is no longer live, found by an exhaustive recall.
-#[derive(Debug, Clone, PartialEq)]
+/// A memory that is no longer live.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ArchivedDocument")]
 pub struct ArchivedMemory {
     /// The memory.
     pub id: MemoryId,
     /// Its text.
     pub text: Box<str>,
-    /// The memory that it lives on in; none where a rule archived it.
+    /// The memory that it lives on in; `null` where a rule archived it.
     pub survivor: Option<MemoryId>,
 }
 
@@ -200,52 +201,16 @@ pub struct Recalled {
 /// A store for repeated recalls: connections stay open between two of them.
 pub struct Recaller {
     store: BrainDb,
-    index: Indexes,
+    index: Arc<KeptIndex>,
     options: RecallOptions,
     kept: KeptReader,
     counter: Mutex<Option<RecallCounter>>,
 }
 
-/// Where vectors are looked up.
-enum Indexes {
-    /// By one index, or none.
-    One(Box<Option<StoreIndex>>),
-    /// By the live one.
-    Live(Arc<KeptIndex>),
-}
-
-impl Indexes {
-    /// Returns the index that is followed, or why it cannot be used.
-    fn live(&self) -> (Option<Arc<StoreIndex>>, Option<String>) {
-        match self {
-            Self::One(_) => (None, None),
-            Self::Live(kept) => match kept.live() {
-                Ok(index) => (index, None),
-                Err(error) => (None, Some(format!("the index cannot be used: {error}"))),
-            },
-        }
-    }
-
-    fn one(&self) -> Option<&StoreIndex> {
-        match self {
-            Self::One(index) => (**index).as_ref(),
-            Self::Live(_) => None,
-        }
-    }
-}
-
 impl Recaller {
     /// Takes a store and the index that is kept open for it, which is followed. Opens nothing yet.
     #[must_use]
-    pub fn following(store: BrainDb, index: Arc<KeptIndex>, options: RecallOptions) -> Self {
-        let index = Indexes::Live(index);
-        Self { store, index, options, kept: KeptReader::default(), counter: Mutex::new(None) }
-    }
-
-    /// Takes a store and its index, where it has one. Opens nothing yet.
-    #[must_use]
-    pub fn new(store: BrainDb, index: Option<StoreIndex>, options: RecallOptions) -> Self {
-        let index = Indexes::One(Box::new(index));
+    pub fn new(store: BrainDb, index: Arc<KeptIndex>, options: RecallOptions) -> Self {
         Self { store, index, options, kept: KeptReader::default(), counter: Mutex::new(None) }
     }
 
@@ -280,8 +245,8 @@ impl Recaller {
         let load = LoadRequest { time_zone, now: query.now, progress: &NoProgress };
         let wanted = query.limit.saturating_mul(CANDIDATES_PER_MEMORY);
         let mut candidates_max = wanted.clamp(CANDIDATES_MIN, CANDIDATES_MAX);
-        let (live, unusable) = self.index.live();
-        let index = self.index.one().or(live.as_deref());
+        let live = self.index.live();
+        let index = live.as_ref().ok().and_then(Option::as_deref);
         let mut recalled = loop {
             let (found, is_complete) = self.store.look_up_again(&self.kept, &load, |reader| {
                 self.collect(reader, index, query, candidates_max)
@@ -292,7 +257,9 @@ impl Recaller {
             }
             candidates_max = candidates_max.saturating_mul(WIDER).min(WIDENED_MAX);
         };
-        recalled.notes.extend(unusable);
+        if let Err(error) = &live {
+            recalled.notes.push(format!("the index cannot be used: {error}"));
+        }
         recalled.memories.truncate(query.limit);
         recalled.archived.truncate(query.limit);
         if query.counts && !self.options.read_only && !recalled.memories.is_empty() {

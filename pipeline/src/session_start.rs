@@ -16,6 +16,7 @@ use memfold_store::brain_db::{FlagKind, OpenPair, SessionRows, StoreReader, Time
 use memfold_store::{BrainDb, LoadRequest};
 
 use crate::lookup::SearchError;
+use crate::ops::{Failure, Settings};
 use crate::recall::superseding;
 
 /// Rows of each kind that are read: the cost does not grow with the store.
@@ -25,22 +26,8 @@ const SESSION_GAP_US: i64 = 30 * 60_000_000;
 /// The newest memories of a session show its subject.
 const SESSION_MEMORIES_MAX: usize = 20;
 
-/// Where a session starts.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionPlace<'a> {
-    /// The working directory: its last component counts.
-    pub directory: &'a str,
-    /// The git branch; may be empty.
-    pub branch: &'a str,
-    /// The policy of tiers.
-    pub retention: &'a RetentionPolicy,
-    /// The zone of naive times.
-    pub time_zone: &'a TimeZone,
-    /// The clock: times after it are ignored. The output does not depend on it otherwise.
-    pub now: Instant,
-}
-
-/// Makes the block a session starts with; none where the store has nothing to show.
+/// Makes the text that a session in a directory (its last component counts) and on a git branch starts with; empty where
+/// the store has nothing to show. Rows from after `now` are left out.
 ///
 /// Candidates are the 300 latest summaries, the 300 newest memories and, where the store has an
 /// index of importance, the 300 most important ones. Ages are counted from the state's own time,
@@ -52,19 +39,35 @@ pub struct SessionPlace<'a> {
 /// When the store cannot be read.
 pub fn session_context(
     store: &BrainDb,
-    place: &SessionPlace<'_>,
+    settings: &Settings,
+    directory: &str,
+    branch: &str,
+    now: Instant,
+) -> Result<String, Failure> {
+    let time_zone = settings.time_zone()?;
+    let retention = &settings.configuration.settings.lifecycle.retention;
+    let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
+    let block = block(store, &load, retention, directory, branch)
+        .map_err(|error| Failure::of(&format!("read {}", store.path().display()), &error))?;
+    Ok(block.map(|block| block.text).unwrap_or_default())
+}
+
+fn block(
+    store: &BrainDb,
+    load: &LoadRequest<'_>,
+    retention: &RetentionPolicy,
+    directory: &str,
+    branch: &str,
 ) -> Result<Option<SessionBlock>, SearchError> {
-    let (time_zone, now) = (place.time_zone, place.now);
-    let load = LoadRequest { time_zone, now, progress: &NoProgress };
     let open = store.open_flags()?;
-    store.look_up(&load, |reader| {
+    store.look_up(load, |reader| {
         let rows = reader.session_rows(ROWS_MAX)?;
-        let Some(generated_at) = state_time(&rows, now) else { return Ok(None) };
-        let asked = Asked { reader, generated_at, retention: place.retention };
+        let Some(generated_at) = state_time(&rows, load.now) else { return Ok(None) };
+        let asked = Asked { reader, generated_at, retention };
         let mut summaries = Vec::new();
         for (timed, summary) in &rows.summaries {
             if asked.superseding(&timed.memory.id)?.is_none() {
-                summaries.push(with_conflicts(of_summary(timed, summary, time_zone), &open));
+                summaries.push(with_conflicts(of_summary(timed, summary, load.time_zone), &open));
             }
         }
         let mut hot = Vec::new();
@@ -77,8 +80,8 @@ pub fn session_context(
         let state = SessionState {
             summaries: &summaries,
             hot: &hot,
-            directory: place.directory,
-            branch: place.branch,
+            directory,
+            branch,
             last_session: &last_session(&rows, generated_at),
             generated_at,
         };

@@ -1,7 +1,7 @@
 //! [`settle`]: a person decides about a pair that waits for a look.
 
 use crate::execute::ExecuteError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::execute::{carry_out_alone, write_unit};
 use memfold_core::decisions::content_hash;
@@ -22,7 +22,7 @@ const RULE: &str = "flag";
 const ID_CHARS: usize = 80;
 
 /// What becomes of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Settlement {
     /// Both stay, and no run folds them while their texts stay.
@@ -78,7 +78,7 @@ pub struct SettleRules<'a> {
 ///
 /// # Errors
 /// When it does not wait, or cannot be settled so.
-pub fn preview_settlement(
+pub(crate) fn preview_settlement(
     store: &BrainDb,
     key: &str,
     settlement: Settlement,

@@ -1,8 +1,10 @@
 //! `memfold recall`: tiers, words and vectors, counts, and times worked out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold::lookup::KeptIndex;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_core::lifecycle::RetentionPolicy;
 use memfold_core::policy::Policy;
@@ -212,7 +214,8 @@ fn no_count_is_lost_beside_four_writers() {
             read_only: false,
         };
         let store = BrainDb::at(&path, OpenOptions::default());
-        let recaller = Recaller::new(store, None, options);
+        let index = KeptIndex::new(path.with_extension("none"));
+        let recaller = Recaller::new(store, Arc::new(index), options);
         let recalls = (0..WRITES).map(|_| recaller.recall(&query).unwrap());
         recalls.filter(|found| found.is_counted && found.memories.len() == 1).count() as i64
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold::export::{ExportError, ExportOptions, Exported, RecordWriter, export};
+use memfold::export::{ExportError, ExportOptions, Exported, export};
 use memfold_datasets::DataError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{NoProgress, Row};
@@ -45,8 +45,8 @@ fn export_to(folder: &Path, model: Option<&str>, streamed: bool) -> Result<Expor
     let zone = TimeZone::UTC;
     let load = LoadRequest { time_zone: &zone, now: Instant(0), progress: &NoProgress };
     let options = ExportOptions { model, text: true, lineage: true, scratch_dir: folder };
-    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, DataError> {
-        Ok(Box::new(ColumnsWriter::create(&folder.join("out/rows.arrow"), meta)?))
+    let create = |meta: &ColumnsMeta| -> Result<ColumnsWriter, DataError> {
+        ColumnsWriter::create(&folder.join("out/rows.arrow"), meta)
     };
     let path = folder.join("brain.db");
     let store: Box<dyn MemoryStore> = if streamed {

@@ -94,7 +94,8 @@ pub struct RunSummary {
 }
 
 /// Where the chain of runs does not hold: a run before this one was changed, added or removed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, JsonSchema)]
+#[schemars(rename = "ChainBreakDocument")]
 #[error("the audit chain breaks at run {run_id}: expected {expected}, found {found}")]
 pub struct ChainBreak {
     /// The run with a hash that does not fit the run before.
@@ -115,7 +116,8 @@ pub struct RunHistory {
 }
 
 /// A unit of a run: the changes of one transaction. Texts are as stored: escape them where they are shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "UnitDocument")]
 pub struct UnitSummary {
     /// Its number in the run.
     pub unit: i64,
@@ -127,10 +129,20 @@ pub struct UnitSummary {
     pub plan_id: Option<String>,
     /// The plan's actions that it carried out: `a1 merge`.
     pub actions: Vec<String>,
-    /// The run and unit that it took back.
-    pub reverts: Option<(String, i64)>,
+    /// The unit that it took back.
+    pub reverts: Option<RevertedUnit>,
     /// The memories that it changed, by id.
     pub memories: Vec<String>,
     /// When.
     pub at: String,
+}
+
+/// A unit of another run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RevertedDocument")]
+pub struct RevertedUnit {
+    /// The run.
+    pub run_id: String,
+    /// Its number in that run.
+    pub unit: i64,
 }

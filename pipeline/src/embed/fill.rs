@@ -25,10 +25,8 @@ use super::{EmbedError, Embedder, HttpError};
 const REFUSALS_IN_A_ROW: u32 = 10;
 
 /// How to fill.
-pub struct Fill<'a> {
-    /// Who makes the vectors.
-    pub provider: Box<dyn Embedder>,
-    /// The model and dimension that they must have; `None`: any.
+pub(crate) struct Fill<'a> {
+    /// The model and dimension that vectors must have; `None`: any.
     pub space: Option<VectorSpace>,
     /// Number of memories in a batch.
     pub batch_size: usize,
@@ -75,58 +73,41 @@ pub struct Refusal {
 /// # Errors
 /// In the second part: refusals of the provider or the store that concern every text, and
 /// cancellation.
-pub fn fill(
+pub(crate) fn fill(
     session: &Session,
     pending: &[Pending],
-    fill: Fill<'_>,
+    provider: Box<dyn Embedder>,
+    how: &Fill<'_>,
 ) -> (Filled, Result<(), EmbedError>) {
     let mut filled = Filled::default();
-    let done = Filler::start(session, fill, &mut filled).and_then(|filler| filler.run(pending));
+    let done = Asker::start(provider, how.space.clone())
+        .and_then(|asker| Filler { session, asker, how, filled: &mut filled }.run(pending));
     (filled, done)
 }
 
 struct Filler<'a> {
     session: &'a Session,
     asker: Asker,
-    batch_size: usize,
-    clock: &'a dyn Fn() -> Instant,
-    time_zone: &'a TimeZone,
-    progress: &'a dyn Progress,
+    how: &'a Fill<'a>,
     filled: &'a mut Filled,
 }
 
 /// A memory's place in its batch, and its vector.
 pub(super) type Placed = (usize, Vec<f32>);
 
-impl<'a> Filler<'a> {
-    fn start(
-        session: &'a Session,
-        fill: Fill<'a>,
-        filled: &'a mut Filled,
-    ) -> Result<Self, EmbedError> {
-        let Fill { provider, space, batch_size, clock, time_zone, progress } = fill;
-        Ok(Self {
-            session,
-            asker: Asker::start(provider, space)?,
-            batch_size: batch_size.max(1),
-            clock,
-            time_zone,
-            progress,
-            filled,
-        })
-    }
-
+impl Filler<'_> {
     fn run(mut self, pending: &[Pending]) -> Result<(), EmbedError> {
-        self.progress.begin("embed", Some(pending.len() as u64));
-        for batch in pending.chunks(self.batch_size) {
-            if self.progress.cancelled() {
+        let progress = self.how.progress;
+        progress.begin("embed", Some(pending.len() as u64));
+        for batch in pending.chunks(self.how.batch_size.max(1)) {
+            if progress.cancelled() {
                 return Err(EmbedError::Cancelled);
             }
-            let placed = self.asker.embed(batch, self.filled, self.progress)?;
+            let placed = self.asker.embed(batch, self.filled, progress)?;
             self.write(batch, &placed)?;
-            self.progress.advance(batch.len() as u64);
+            progress.advance(batch.len() as u64);
         }
-        self.progress.end();
+        progress.end();
         Ok(())
     }
 
@@ -153,7 +134,7 @@ impl<'a> Filler<'a> {
 
     /// Inserts vectors in one transaction, as far as their memories still exist and still lack one.
     fn write_together(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), StoreError> {
-        let at = (self.clock)().to_naive_local(self.time_zone);
+        let at = (self.how.clock)().to_naive_local(self.how.time_zone);
         let model = self.filled.model.as_deref();
         let [mut filled, mut present, mut changed] = [0; 3];
         self.session.write::<_, StoreError>(|writes| {
@@ -357,7 +338,7 @@ pub struct Coverage {
 
 /// The embeddings that a store lacks.
 #[derive(Debug, Clone)]
-pub struct Unembedded {
+pub(crate) struct Unembedded {
     /// Counts.
     pub coverage: Coverage,
     /// The model and dimension of most vectors; `None` where there are none.
@@ -369,7 +350,7 @@ pub struct Unembedded {
 impl Unembedded {
     /// Returns the name of the store's model, where its embeddings name one.
     #[must_use]
-    pub fn model(&self) -> Option<&str> {
+    pub(crate) fn model(&self) -> Option<&str> {
         named(self.space.as_ref())
     }
 }
@@ -391,7 +372,10 @@ impl From<&Memory> for Pending {
 ///
 /// # Errors
 /// When the store cannot be read, or takes no embeddings of ours.
-pub fn unembedded(store: &BrainDb, request: &LoadRequest<'_>) -> Result<Unembedded, EmbedError> {
+pub(crate) fn unembedded(
+    store: &BrainDb,
+    request: &LoadRequest<'_>,
+) -> Result<Unembedded, EmbedError> {
     let mut counts = VectorCounts::default();
     let snapshot = store.load(request, &mut counts)?;
     let mut live: Vec<Memory> = snapshot.memories;
@@ -456,7 +440,10 @@ impl VectorSink for VectorCounts {
 ///
 /// # Errors
 /// The two names.
-pub fn check_space(space: Option<&VectorSpace>, model: Option<&str>) -> Result<(), EmbedError> {
+pub(crate) fn check_space(
+    space: Option<&VectorSpace>,
+    model: Option<&str>,
+) -> Result<(), EmbedError> {
     match (named(space), model) {
         (Some(expected), Some(found)) if expected != found => {
             Err(EmbedError::FillModel { expected: expected.to_owned(), found: found.to_owned() })

@@ -26,5 +26,6 @@ pub mod replace;
 
 pub use memfold_core::judge::http::HttpError;
 pub use memfold_core::policy::{EmbedSettings, KeyFromElsewhere, Provider};
-pub use open::{embedder, store_model};
+pub use open::embedder;
+pub(crate) use open::store_model;
 pub use provider::{EmbedError, Embedder};

@@ -14,7 +14,7 @@ use super::{EmbedSettings, KeyFromElsewhere, Provider, local};
 ///
 /// It surveys all embeddings, so only a caller without a configured model should ask.
 #[must_use]
-pub fn store_model(store: &BrainDb) -> Option<String> {
+pub(crate) fn store_model(store: &BrainDb) -> Option<String> {
     let (time_zone, now) = (&TimeZone::UTC, Instant(0));
     let load = LoadRequest { time_zone, now, progress: &NoProgress };
     let shapes = store.look_up::<_, StoreError>(&load, |reader| reader.shapes()).ok()?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use memfold_core::detect::newest_first;
-use memfold_core::memory::{Embedding, Memory, Status, VectorSpace};
+use memfold_core::memory::{Memory, Status, VectorSpace};
 use memfold_core::time::Instant;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::{
@@ -217,18 +217,15 @@ impl BothModels {
         live.retain(|memory| memory.status == Status::Live);
         live.sort_by(newest_first);
         let mut counts = vec![0_u64; snapshot.spaces.len()];
-        let space_of = |memory: &Memory| match memory.embedding {
-            Embedding::Vector { space, row } => Some((space, row)),
-            _ => None,
-        };
-        live.iter().filter_map(space_of).for_each(|(space, _)| counts[space.0 as usize] += 1);
+        let spaces = live.iter().filter_map(|memory| memory.embedding.vector());
+        spaces.for_each(|(space, _)| counts[space.0 as usize] += 1);
         let is_new = |at: usize| &*snapshot.spaces[at].model == replace.model;
         let old = (0..counts.len()).filter(|&at| counts[at] > 0 && !is_new(at));
         let old = old.max_by_key(|&at| (counts[at], std::cmp::Reverse(at)));
         let matrices = columns.matrices();
         let mut before = KeptVectors::default();
         for memory in &live {
-            if let Some((space, row)) = space_of(memory)
+            if let Some((space, row)) = memory.embedding.vector()
                 && Some(space.0 as usize) == old
             {
                 let vector = matrices[space.0 as usize].vector(row);

@@ -38,7 +38,7 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
 ///
 /// # Errors
 /// As [`execute`].
-pub fn execute_watched(
+pub(crate) fn execute_watched(
     session: &Session,
     request: &ExecuteRequest<'_>,
     watcher: &mut dyn RunWatcher,

@@ -14,15 +14,16 @@ mod apply;
 mod undo;
 mod review;
 
-pub use apply::{execute, execute_watched, preview};
+pub(crate) use apply::execute_watched;
+pub use apply::{execute, preview};
+pub(crate) use request::RunWatcher;
 pub use request::{
-    CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, RunWatcher, UnitOutcome,
-    UnitResult, Unwatched, WriteRules, forbidden_by,
+    CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, UnitOutcome, UnitResult,
+    WriteRules, forbidden_by,
 };
 pub use review::{KeepBothRequest, keep_both};
-pub use units::{Rejudged, rejudge_flags};
+pub(crate) use units::{carry_out_alone, changes_of, rejudge_flags, unreadable, write_unit};
 
 pub use select::{Pick, PickError, Selection};
 pub use undo::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 pub use units::{Blocked, ExecutionUnit};
-pub(crate) use units::{carry_out_alone, changes_of, unreadable, write_unit};

@@ -272,7 +272,7 @@ pub struct Execution {
 }
 
 /// Watches a run as it goes on.
-pub trait RunWatcher {
+pub(crate) trait RunWatcher {
     /// The run is recorded, and its first unit comes next.
     fn began(&mut self, run_id: &str);
 
@@ -282,7 +282,7 @@ pub trait RunWatcher {
 
 /// No watcher.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub(crate) struct Unwatched;
 
 impl RunWatcher for Unwatched {
     fn began(&mut self, _run_id: &str) {}

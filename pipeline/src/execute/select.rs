@@ -136,7 +136,7 @@ impl Selection {
 
     /// Returns the labels that name no action of the plan.
     #[must_use]
-    pub fn unknown_labels(&self, action_count: usize) -> Vec<String> {
+    pub(crate) fn unknown_labels(&self, action_count: usize) -> Vec<String> {
         let picks = self.only.iter().chain(&self.except);
         picks
             .filter_map(|pick| match pick {

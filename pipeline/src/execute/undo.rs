@@ -16,6 +16,8 @@ use memfold_store::brain_db::{
     ActionRecord, ActionUpdate, BrainDb, Layout, Mark, NewUnit, NowRows, RunStart, Session,
     UnitRecord, Writes, apply,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::select::{APPROVED_NOTE, is_approved};
 use super::units::{Pace, heartbeat};
@@ -439,16 +441,19 @@ type Reason = (String, Option<&'static str>);
 /// Whether a unit was undone, or why it cannot be.
 type TakenBack = Result<(), Vec<Reason>>;
 
-/// A unit and whether it was, or can be, undone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A unit that was, or can be, taken back, unless it has conflicts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "UndoneDocument")]
 pub struct UndoOutcome {
-    /// The unit: its run and number.
-    pub unit: (String, i64),
-    /// Its actions, by label and type: `a3 merge`.
+    /// The run that did it.
+    pub run_id: String,
+    /// Its number in that run.
+    pub unit: i64,
+    /// What it did, by label and type: `a3 merge`.
     pub what: String,
     /// The memories it changed, survivors first.
     pub ids: Vec<MemoryId>,
-    /// Why it cannot be undone; empty: it was, or can be.
+    /// Why it cannot be taken back; empty where it was, or can be.
     pub conflicts: Vec<String>,
     /// Flags of the command line that get past all of the conflicts.
     pub remedies: Vec<&'static str>,
@@ -480,7 +485,8 @@ fn outcome(unit: &UnitRecord, found: TakenBack) -> UndoOutcome {
     let remedies: BTreeSet<&'static str> =
         conflicts.iter().filter(|_| all_have_remedies).filter_map(|(_, remedy)| *remedy).collect();
     UndoOutcome {
-        unit: (unit.run_id.clone(), unit.unit),
+        run_id: unit.run_id.clone(),
+        unit: unit.unit,
         what: if what.is_empty() { "undo".to_owned() } else { what.join(", ") },
         ids: ids.collect(),
         conflicts: conflicts.into_iter().map(|(text, _)| text).collect(),

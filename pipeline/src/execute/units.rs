@@ -208,41 +208,27 @@ impl Pace {
     }
 }
 
-/// The results of judging flags again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rejudged {
-    /// The two speak of different things: no review is needed.
-    pub closed: u64,
-    /// The two contradict each other: a person should.
-    pub contradictory: u64,
-}
-
 /// Judges the pairs that saves flagged as alike and that are unchanged, by the present rules. A
 /// flag closes by itself when one of its memories is merged, edited or deleted.
 ///
 /// # Errors
 /// When the store cannot be written.
-pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, StoreError> {
-    let waiting = session.read(|reads| reads.near_flags())?;
-    let mut rejudged = Rejudged::default();
-    for flag in waiting {
+pub(crate) fn rejudge_flags(session: &Session, guard: &Guard) -> Result<(), StoreError> {
+    for flag in session.read(|reads| reads.near_flags())? {
         session.write(|writes| {
             let Some([left, right]) = texts(writes, &flag)? else { return Ok(()) };
             let judgement = guard.judge(&guard.read(&left), &guard.read(&right));
             match judgement.verdict {
-                Verdict::Different => {
-                    rejudged.closed += 1;
-                    writes.close_flag(flag.id)
-                }
+                // The two speak of different things: no review is needed.
+                Verdict::Different => writes.close_flag(flag.id),
                 Verdict::Conflict => {
-                    rejudged.contradictory += 1;
                     writes.flag_as_contradiction(flag.id, judgement.contradiction_score)
                 }
                 Verdict::Same | Verdict::Extends | Verdict::Undecided => Ok(()),
             }
         })?;
     }
-    Ok(rejudged)
+    Ok(())
 }
 
 /// The texts of a flag's memories, if both are unchanged.

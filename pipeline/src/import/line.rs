@@ -63,7 +63,7 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(super) fn new(options: &ImportOptions<'a>) -> Self {
         Self {
-            model: options.model,
+            model: options.request.model,
             time_zone: options.time_zone,
             now: options.now.to_naive_local(options.time_zone),
             without_id: HashMap::new(),

@@ -32,26 +32,32 @@ const BAD_LINES_MAX: usize = 20;
 /// Rows between two progress reports.
 const BATCH: usize = 1_000;
 
-/// The settings of an import.
-pub struct ImportOptions<'a> {
+/// What is imported, and into which store.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportRequest<'a> {
     /// The store; it is created where it is missing.
     pub into: &'a Path,
     /// Permissions of a store that is created: at most the permissions of the imported file.
     pub mode: FileMode,
     /// The model of vectors that name none.
     pub model: Option<&'a str>,
-    /// The zone of naive times, read and written.
-    pub time_zone: &'a TimeZone,
-    /// When memories are made that do not say so.
-    pub now: Instant,
-    /// How to open a store that is there.
-    pub session: SessionOptions,
     /// The system that the lines go back to: they are kept as they came in.
     pub preset: Option<&'static Shape>,
     /// Whether a bad record refuses the file.
     pub is_strict: bool,
+}
+
+/// A request and what it takes beside it.
+pub(crate) struct ImportOptions<'a> {
+    pub(crate) request: ImportRequest<'a>,
+    /// The zone of naive times, read and written.
+    pub(crate) time_zone: &'a TimeZone,
+    /// When memories are made that do not say so.
+    pub(crate) now: Instant,
+    /// How to open a store that is there.
+    pub(crate) session: SessionOptions,
     /// Hears of the progress.
-    pub progress: &'a dyn Progress,
+    pub(crate) progress: &'a dyn Progress,
 }
 
 /// The result of an import.
@@ -110,20 +116,21 @@ fn by_space<S: Serializer>(
 /// # Errors
 /// When no record is a memory, or one is bad and that refuses the file, when the store cannot be created or written, or
 /// when cancelled. Nothing is written then.
-pub fn import(file: TextFile, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
+pub(crate) fn import(file: TextFile, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
     let (skipped, deleted) = (file.skipped_notes(), file.deleted.clone());
     let passed_over = file.passed_over.clone();
     let Checked { lines, bad, left_out } = check(file, options)?;
-    let is_new = options.into.symlink_metadata().is_err();
+    let ImportRequest { into, mode, .. } = options.request;
+    let is_new = into.symlink_metadata().is_err();
     let imported = if is_new {
-        let store = NewStore::create(options.into, options.mode)?;
+        let store = NewStore::create(into, mode)?;
         let session = Session::open_beside_runs(store.path(), &options.session)?;
         let imported = insert_all(&session, &lines, options)?;
         drop(session);
         store.publish()?;
         imported
     } else {
-        insert_all(&Session::open(options.into, &options.session)?, &lines, options)?
+        insert_all(&Session::open(into, &options.session)?, &lines, options)?
     };
     Ok(Imported { is_new, bad, left_out, skipped, deleted, passed_over, ..imported })
 }
@@ -139,7 +146,7 @@ struct Checked {
 fn check(mut file: TextFile, options: &ImportOptions<'_>) -> Result<Checked, ImportError> {
     options.progress.begin("check records", Some(file.records.len() as u64));
     let mut context = Context::new(options);
-    let kept = options.preset.map_or(0, |_| file.records.len());
+    let kept = options.request.preset.map_or(0, |_| file.records.len());
     let raws: Vec<String> = (0..kept).map(|at| file.line(at)).collect();
     let mut raws = raws.into_iter();
     let (mut lines, mut bad) = (Vec::new(), Vec::new());
@@ -158,7 +165,7 @@ fn check(mut file: TextFile, options: &ImportOptions<'_>) -> Result<Checked, Imp
     }
     options.progress.end();
     let left_out = (bad.len() + file.skipped.len()) as u64;
-    if left_out > 0 && (options.is_strict || lines.is_empty()) {
+    if left_out > 0 && (options.request.is_strict || lines.is_empty()) {
         let skipped = file.skipped.into_iter();
         bad.extend(skipped.map(|it| BadLine { number: it.place, reason: it.reason }));
         bad.sort_by_key(|line| line.number);
@@ -189,7 +196,7 @@ fn insert_all(
             }
             options.progress.advance(batch.len() as u64);
         }
-        if let Some(preset) = options.preset {
+        if let Some(preset) = options.request.preset {
             let at = options.now.to_naive_local(options.time_zone);
             writes.prepare(&at)?;
             preset::keep_lines(writes, preset, &inserted, &at)?;

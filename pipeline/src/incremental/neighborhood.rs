@@ -154,12 +154,11 @@ impl FreshRows {
             }
         }
         if !fresh.ids.is_empty() {
-            let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
             let transform = surroundings.index.files().tiers().section(PREFIX_TRANSFORM);
-            let transform = transform.map_err(|error| damaged(&error))?;
+            let transform = transform.map_err(SearchError::damaged)?;
             let vectors = VectorMatrix::from_slice(&fresh.vectors, space.dim as usize)?;
             let flat = FlatIndex::encode(&vectors, transform, surroundings.kernels);
-            fresh.flat = Some(flat.map_err(|error| damaged(&error))?);
+            fresh.flat = Some(flat.map_err(SearchError::damaged)?);
         }
         Ok((fresh, still_edited))
     }
@@ -175,8 +174,7 @@ impl FreshRows {
         let Some(flat) = &self.flat else { return Ok(()) };
         let Surroundings { pool, kernels, .. } = *surroundings;
         let vectors = VectorMatrix::from_slice(&self.vectors, queries.dim())?;
-        let scan = FlatScan::new(flat.view(), &vectors, kernels)
-            .map_err(|error| SearchError::Damaged(error.to_string()))?;
+        let scan = FlatScan::new(flat.view(), &vectors, kernels).map_err(SearchError::damaged)?;
         for (near, found) in near.iter_mut().zip(scan.range_batch(queries, least, pool)?) {
             near.extend(found.iter().map(|found| self.ids[found.row.index()].clone()));
         }

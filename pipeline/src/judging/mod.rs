@@ -31,7 +31,7 @@ use crate::calibration::{Calibration, Decision};
 use crate::error::MemfoldError;
 
 /// The rule that stands in lineage and rationales.
-pub const RULE: &str = "judge";
+pub(crate) const RULE: &str = "judge";
 /// The rule of golden records.
 pub const GOLDEN: &str = "golden";
 /// The rule of summaries.
@@ -89,7 +89,7 @@ pub fn classifier(settings: &NliSettings) -> Result<Option<Box<dyn Judge>>, Clas
 }
 
 /// Memories in one batch of a classifier, about: enough that pairs of like length go together.
-pub const CLASSIFIER_BATCH_SIZE: usize = 64;
+pub(crate) const CLASSIFIER_BATCH_SIZE: usize = 64;
 
 /// Models that decide, and where their answers are kept.
 pub struct Judging<'a> {
@@ -162,7 +162,7 @@ impl StoredAnswers {
 
     /// Keeps further answers in the store, with the time as the owner writes times.
     #[must_use]
-    pub fn keep_in(mut self, session: Session, at: String) -> Self {
+    pub(crate) fn keep_in(mut self, session: Session, at: String) -> Self {
         self.keep = Some((session, at));
         self
     }
@@ -187,7 +187,7 @@ impl StoredAnswers {
 
     /// Returns the costs so far of the day of a time, as the owner writes times.
     #[must_use]
-    pub fn cost_of_day(&self, at: &str) -> f64 {
+    pub(crate) fn cost_of_day(&self, at: &str) -> f64 {
         at.get(..DATE_CHARS).and_then(|day| self.cost_by_day.get(day)).copied().unwrap_or(0.0)
     }
 }

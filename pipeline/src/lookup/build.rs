@@ -49,7 +49,7 @@ impl TierChoice {
     /// Keeps the tier of an existing index in a folder, unless it has no graph because it had few
     /// rows.
     #[must_use]
-    pub fn as_built(folder: &Path) -> Self {
+    pub(crate) fn as_built(folder: &Path) -> Self {
         let Ok(Some(index)) = StoreIndex::open(folder) else { return Self::Auto };
         match index.files().tier() {
             IndexTier::Graph => Self::Graph,

@@ -163,7 +163,7 @@ impl IndexError {
 
     /// Tells whether the index is damaged, foreign or full, so that a new generation is the answer.
     #[must_use]
-    pub const fn is_mended_by_a_build(&self) -> bool {
+    pub(crate) const fn is_mended_by_a_build(&self) -> bool {
         match self {
             Self::Foreign
             | Self::TooMany
@@ -267,17 +267,28 @@ pub enum SearchError {
 
 impl From<DataError> for SearchError {
     fn from(error: DataError) -> Self {
-        Self::Damaged(error.to_string())
+        Self::damaged(error)
+    }
+}
+
+impl From<OpenIndexFileError> for SearchError {
+    fn from(error: OpenIndexFileError) -> Self {
+        Self::damaged(error)
     }
 }
 
 impl From<Damaged> for SearchError {
     fn from(error: Damaged) -> Self {
-        Self::Damaged(error.to_string())
+        Self::damaged(error)
     }
 }
 
 impl SearchError {
+    /// Says that the index turned out to be damaged.
+    pub(crate) fn damaged(defect: impl std::fmt::Display) -> Self {
+        Self::Damaged(defect.to_string())
+    }
+
     /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

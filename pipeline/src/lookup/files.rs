@@ -4,7 +4,7 @@ use std::io::{Seek, Write};
 use std::sync::Arc;
 
 use memfold_core::memory::VectorSpace;
-use memfold_datasets::MappedColumns;
+use memfold_datasets::{DataError, MappedColumns};
 use memfold_guard::text::{loose_key, strict_key};
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::file::{
@@ -98,6 +98,27 @@ impl IndexFiles {
         }
         Ok(())
     }
+
+    /// Finds the first row of an id, or the place where it would stand: rows are in the order of their ids.
+    pub(super) fn first_row(&self, id: &str) -> Result<Row, DataError> {
+        let (mut low, mut high) = (0, self.columns.len() as u32);
+        while low < high {
+            let middle = u32::midpoint(low, high);
+            match self.columns.id_at(Row(middle))? < id {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(Row(low))
+    }
+
+    /// Finds the row of an id.
+    pub(super) fn row_of(&self, id: &str) -> Result<Option<Row>, DataError> {
+        let row = self.first_row(id)?;
+        let is_its = row.index() < self.columns.len() && self.columns.id_at(row)? == id;
+        Ok(is_its.then_some(row))
+    }
+
     /// Returns the generation.
     #[must_use]
     pub const fn generation(&self) -> &Generation {

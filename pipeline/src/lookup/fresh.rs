@@ -8,7 +8,6 @@
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | last seen rows | u8: JSON as in `origin.json` |
 
-use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,12 +20,13 @@ use memfold_index::file::{
 use memfold_index::flat::{FlatIndex, FlatView};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::index_file::{IndexView, OpenIndexFileError};
-use memfold_index::{Row, VectorError, VectorMatrix};
+use memfold_index::{VectorError, VectorMatrix};
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{Marks, SpaceShapes, StoreReader};
 use memfold_store::{BrainDb, LoadRequest};
 
 use super::files::{IndexFiles, NewTextRows, TEXTS_FILE, TextRows, text_hash};
+use super::search::{IdOf, Tier};
 use super::{IndexError, Origin, SearchError};
 
 /// How far into the store a segment reaches.
@@ -219,7 +219,7 @@ impl KeptIndex {
 
     /// Returns the index that was opened last, whether or not it is still the live one.
     #[must_use]
-    pub fn opened_last(&self) -> Option<Arc<StoreIndex>> {
+    pub(crate) fn opened_last(&self) -> Option<Arc<StoreIndex>> {
         self.index.try_lock().ok()?.clone()
     }
 }
@@ -270,6 +270,12 @@ impl StoreIndex {
         &self.fresh
     }
 
+    /// Returns how many rows with a vector were sealed since.
+    #[must_use]
+    pub fn sealed_rows(&self) -> u64 {
+        self.fresh.iter().map(|segment| segment.len() as u64).sum()
+    }
+
     /// Returns the file of rows that are known by their text alone.
     pub(super) const fn texts(&self) -> &SectionFile {
         &self.texts
@@ -281,17 +287,16 @@ impl StoreIndex {
     /// # Errors
     /// When the index is damaged.
     pub(crate) fn ids_of_text(&self, text: &str) -> Result<Vec<String>, SearchError> {
-        let damaged = |reason: String| SearchError::Damaged(reason);
         let (hash, columns) = (text_hash(text), self.files.columns());
-        let tiers = IndexView::open(self.files.tiers()).map_err(|e| damaged(e.to_string()))?;
+        let tiers = IndexView::open(self.files.tiers())?;
         let rows = tiers.text_keys.rows(hash).filter(|row| row.index() < columns.len());
         let mut ids = rows
             .map(|row| Ok(columns.id_at(row)?.to_owned()))
             .collect::<Result<Vec<_>, SearchError>>()?;
-        let others = TextRows::open(&self.texts).map_err(damaged)?;
+        let others = TextRows::open(&self.texts).map_err(SearchError::Damaged)?;
         ids.extend(others.ids(hash).map(str::to_owned));
         for segment in &self.fresh {
-            ids.extend(segment.texts().map_err(damaged)?.ids(hash).map(str::to_owned));
+            ids.extend(segment.texts().map_err(SearchError::Damaged)?.ids(hash).map(str::to_owned));
         }
         ids.sort_unstable();
         ids.dedup();
@@ -308,25 +313,30 @@ impl StoreIndex {
         text: &str,
         vector: Option<&[f32]>,
     ) -> Result<bool, SearchError> {
-        let columns = self.files.columns();
-        // Rows stand in the order of their ids.
-        let (mut low, mut high) = (0, columns.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            // A matrix has fewer than 2³² rows.
-            match columns.id_at(Row(middle as u32))?.cmp(id) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => (low, high) = (middle, middle),
-                Ordering::Greater => high = middle,
-            }
+        let vectors = self.files.columns().vectors();
+        let indexed = self.files.row_of(id)?.map(|row| vectors.vector(row));
+        Ok(indexed == vector && self.ids_of_text(text)?.iter().any(|found| found == id))
+    }
+
+    /// Visits each set of rows with what searches it, its vectors and its ids: rows sealed since, then
+    /// the rest.
+    pub(super) fn each_part<'i>(
+        &'i self,
+        kernels: &'static Kernels,
+        mut visit: impl FnMut(Tier<'_>, &VectorMatrix<'_>, IdOf<'i, '_>) -> Result<(), SearchError>,
+    ) -> Result<(), SearchError> {
+        let (file, idle) = (self.files.tiers(), self.files.idle());
+        let tiers = IndexView::open(file)?;
+        let transform = file.section(PREFIX_TRANSFORM).map_err(SearchError::damaged)?;
+        for segment in self.fresh.iter().filter(|segment| !segment.is_empty()) {
+            let vectors = segment.matrix().map_err(SearchError::damaged)?;
+            let flat = segment.flat(transform)?;
+            let tier = idle.scan(flat, &vectors, kernels)?;
+            visit(tier, &vectors, &|row| Ok(segment.id(row.index())))?;
         }
-        let row = Row(low as u32);
-        let is_row = low < columns.len() && columns.id_at(row)? == id;
-        let has_vector = match vector {
-            Some(vector) => is_row && columns.vectors().vector(row) == vector,
-            None => !is_row,
-        };
-        Ok(has_vector && self.ids_of_text(text)?.iter().any(|found| found == id))
+        let vectors = self.files.columns().vectors();
+        let tier = idle.tier(&tiers, &vectors, kernels)?;
+        visit(tier, &vectors, &|row| Ok(self.files.columns().id_at(row)?))
     }
 
     /// Tells whether the index in a folder names one of the memories, or cannot be read; `None` where there is no index.
@@ -340,18 +350,17 @@ impl StoreIndex {
     }
 
     fn names(&self, ids: &[MemoryId]) -> Result<bool, SearchError> {
-        let damaged = |reason: String| SearchError::Damaged(reason);
         let is_one = |id: &str| ids.iter().any(|wanted| wanted.as_str() == id);
         let columns = self.files.columns();
-        if columns.ids().map_err(|error| damaged(error.to_string()))?.iter().flatten().any(is_one) {
+        if columns.ids()?.iter().flatten().any(is_one) {
             return Ok(true);
         }
-        let others = TextRows::open(&self.texts).map_err(damaged)?;
+        let others = TextRows::open(&self.texts).map_err(SearchError::Damaged)?;
         if others.all_ids().any(is_one) {
             return Ok(true);
         }
         for segment in &self.fresh {
-            let texts = segment.texts().map_err(damaged)?;
+            let texts = segment.texts().map_err(SearchError::Damaged)?;
             let rows = 0..segment.len();
             if texts.all_ids().any(is_one) || rows.into_iter().any(|row| is_one(segment.id(row))) {
                 return Ok(true);

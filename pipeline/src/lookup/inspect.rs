@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memfold_index::graph::verify::{self, GraphReport};
 use memfold_index::index_file::IndexView;
-use memfold_index::{Pool, Progress, Row};
+use memfold_index::{Pool, Progress};
 use memfold_simd::Kernels;
 use serde::Serialize;
 
@@ -161,7 +161,7 @@ fn difference(
     let columns = sink.finish()?;
     let matrices = columns.matrices();
     let space = index.origin().space();
-    let (ids, indexed) = (index.files().columns().ids()?, index.files().columns().vectors());
+    let indexed = index.files().columns().vectors();
     let mut found = IndexDifference::default();
     let mut seen = BTreeSet::new();
     for memory in &snapshot.memories {
@@ -169,7 +169,7 @@ fn difference(
         if memory.status != Status::Live || snapshot.spaces[at.0 as usize] != space {
             continue;
         }
-        match place(&ids, indexed.len(), memory.id.as_str()) {
+        match index.files().row_of(memory.id.as_str())? {
             None => found.fresh += 1,
             Some(place) => {
                 seen.insert(place);
@@ -180,18 +180,4 @@ fn difference(
     }
     found.gone = (indexed.len() - seen.len()) as u64;
     Ok(found)
-}
-
-/// Finds an id in an index by binary search.
-fn place(ids: &memfold_datasets::columns::TextColumn, count: usize, id: &str) -> Option<Row> {
-    let (mut low, mut high) = (0, count as u32);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match ids.get(Row(middle)).unwrap_or_default().cmp(id) {
-            std::cmp::Ordering::Equal => return Some(Row(middle)),
-            std::cmp::Ordering::Less => low = middle + 1,
-            std::cmp::Ordering::Greater => high = middle,
-        }
-    }
-    None
 }

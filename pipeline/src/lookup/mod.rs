@@ -33,5 +33,5 @@ pub use search::Query;
 pub(crate) use files::text_hash;
 pub use fresh::{SealFresh, Sealed, seal_fresh};
 pub(crate) use near::{NearRows, near_ids, near_rows};
-pub(crate) use search::near_vector;
-pub use search::{Match, Matches, Searched, Wanted, search, search_all, search_by_words};
+pub use search::{Match, Matches, Searched, Wanted, search, search_all};
+pub(crate) use search::{near_vector, search_by_words};

@@ -2,10 +2,9 @@
 
 use memfold_index::flat::FlatScan;
 use memfold_index::index_file::{IndexView, PREFIX_TRANSFORM};
-use memfold_index::{Nearest as _, Neighbor, Pool, Row, VectorMatrix};
+use memfold_index::{Nearest as _, Neighbor, Pool, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
-use super::search::Tier;
 use super::{SearchError, StoreIndex};
 
 /// A row near a vector.
@@ -56,10 +55,9 @@ pub(crate) fn near_ids(
     pool: &Pool,
     kernels: &'static Kernels,
 ) -> Result<Vec<Vec<String>>, SearchError> {
-    let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
     let file = index.files().tiers();
-    let tiers = IndexView::open(file).map_err(|error| damaged(&error))?;
-    let transform = file.section(PREFIX_TRANSFORM).map_err(|error| damaged(&error))?;
+    let tiers = IndexView::open(file)?;
+    let transform = file.section(PREFIX_TRANSFORM).map_err(SearchError::damaged)?;
     let vectors: VectorMatrix<'_> = index.files().columns().vectors();
     let scan = FlatScan::new(tiers.flat, &vectors, kernels)?;
     let mut ids: Vec<Vec<String>> = Vec::with_capacity(queries.len());
@@ -68,8 +66,8 @@ pub(crate) fn near_ids(
         ids.push(found.iter().map(id).collect::<Result<_, SearchError>>()?);
     }
     for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
-        let vectors = segment.matrix().map_err(|error| damaged(&error))?;
-        let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
+        let vectors = segment.matrix().map_err(SearchError::damaged)?;
+        let flat = segment.flat(transform)?;
         let scan = FlatScan::new(flat, &vectors, kernels)?;
         for (ids, found) in ids.iter_mut().zip(scan.range_batch(queries, least, pool)?) {
             ids.extend(found.iter().map(|near| segment.id(near.row.index()).to_owned()));
@@ -91,29 +89,16 @@ pub(crate) fn near_rows(
     most: usize,
     kernels: &'static Kernels,
 ) -> Result<NearRows, SearchError> {
-    let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
     let mut near = NearRows::default();
-    let mut take = |tier: &mut Tier<'_>, id: &dyn Fn(Row) -> Result<String, SearchError>| {
+    index.each_part(kernels, |mut tier, _, id| {
         let found = tier.range(query, least)?;
         near.total += found.len() as u64;
         for neighbor in found.iter().take(most) {
-            let (id, similarity) = (id(neighbor.row)?, neighbor.similarity);
+            let (id, similarity) = (id(neighbor.row)?.to_owned(), neighbor.similarity);
             near.rows.push(NearRow { id, similarity });
         }
-        Ok::<_, SearchError>(())
-    };
-    let file = index.files().tiers();
-    let tiers = IndexView::open(file).map_err(|error| damaged(&error))?;
-    let transform = file.section(PREFIX_TRANSFORM).map_err(|error| damaged(&error))?;
-    for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
-        let vectors = segment.matrix().map_err(|error| damaged(&error))?;
-        let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
-        let mut tier = index.files().idle().scan(flat, &vectors, kernels)?;
-        take(&mut tier, &|row| Ok(segment.id(row.index()).to_owned()))?;
-    }
-    let vectors: VectorMatrix<'_> = index.files().columns().vectors();
-    let mut tier = index.files().idle().tier(&tiers, &vectors, kernels)?;
-    take(&mut tier, &|row| Ok(index.files().columns().id_at(row)?.to_owned()))?;
+        Ok(())
+    })?;
     near.settle();
     Ok(near)
 }

@@ -9,7 +9,7 @@ use memfold_datasets::embedding;
 use memfold_guard::text::strict_key;
 use memfold_index::flat::{FlatScan, FlatView, ScanMemory};
 use memfold_index::graph::{SearchMemory, Searcher};
-use memfold_index::index_file::{IndexView, PREFIX_TRANSFORM};
+use memfold_index::index_file::IndexView;
 use memfold_index::{Nearest, Neighbor, Row, VectorError, VectorMatrix, query_norm};
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{LiveMemory, Reaches, SpaceShapes, StoreReader};
@@ -124,7 +124,7 @@ pub fn search(
 ///
 /// # Errors
 /// When the store cannot be read, or no word of the text is known.
-pub fn search_by_words(
+pub(crate) fn search_by_words(
     store: &BrainDb,
     text: &str,
     wanted: Wanted,
@@ -291,22 +291,11 @@ impl<'a> Search<'a> {
     ) -> Result<Matches, SearchError> {
         let mut best = Best::new(wanted);
         let fresh_rows = self.rows_since(reaches, &mut best)?;
-        let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
-        let tiers = IndexView::open(index.files().tiers()).map_err(|error| damaged(&error))?;
-        let transform = index.files().tiers().section(PREFIX_TRANSFORM);
-        let transform = transform.map_err(|error| damaged(&error))?;
         let mut gone_rows = 0;
-        for segment in index.fresh() {
-            let vectors = segment.matrix().map_err(|error| damaged(&error))?;
-            let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
-            let tier = index.files().idle().scan(flat, &vectors, self.kernels)?;
-            let id = |row: Row| Ok(segment.id(row.index()));
-            gone_rows += self.in_part(tier, &vectors, &id, wanted, &mut best)?;
-        }
-        let vectors = index.files().columns().vectors();
-        let tier = index.files().idle().tier(&tiers, &vectors, self.kernels)?;
-        let id = |row: Row| Ok(index.files().columns().id_at(row)?);
-        gone_rows += self.in_part(tier, &vectors, &id, wanted, &mut best)?;
+        index.each_part(self.kernels, |tier, vectors, id| {
+            gone_rows += self.in_part(tier, vectors, id, wanted, &mut best)?;
+            Ok(())
+        })?;
         let searched = Searched::Index { fresh_rows, gone_rows };
         Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
@@ -381,7 +370,7 @@ impl<'a> Search<'a> {
 }
 
 /// Names the memory of a row.
-type IdOf<'i, 'f> = &'f dyn Fn(Row) -> Result<&'i str, SearchError>;
+pub(super) type IdOf<'i, 'f> = &'f dyn Fn(Row) -> Result<&'i str, SearchError>;
 
 /// Tells whether the matches can get no better by looking farther.
 fn seen_enough(found: &[Neighbor], best: &Best) -> bool {

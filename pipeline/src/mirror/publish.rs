@@ -66,7 +66,7 @@ impl Mirror<'_> {
     ///
     /// # Errors
     /// When the origin cannot be read or written, or the mirror not written.
-    pub fn finish_publication(&self) -> Result<Publication, MirrorError> {
+    pub(crate) fn finish_publication(&self) -> Result<Publication, MirrorError> {
         match self.publishing()? {
             Some(publishing) => self.write_units(publishing),
             None => Ok(Publication::default()),

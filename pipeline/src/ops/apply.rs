@@ -11,6 +11,8 @@ use memfold_store::BrainDb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "clap")]
+use super::consolidate::units;
 use super::provider::new_vectors;
 use super::run_files::{LogWatcher, RunFiles, Written, report_dir};
 use super::{Failure, FailureKind, Listener, Settings, StorePath, now, open_session, open_store};
@@ -22,20 +24,25 @@ use crate::machine::{self, Stopwatch};
 
 /// What of a plan is applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct ApplyRequest {
-    /// Only these actions: labels (`a17`), risks (`identical`, `trivial`, `reworded`) or types.
+    /// Only these actions: labels (a17), risks (identical, trivial, reworded) or types.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT,…", value_delimiter = ','))]
     pub only: Vec<String>,
     /// Not these actions.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT,…", value_delimiter = ','))]
     pub except: Vec<String>,
-    /// Apply so many units at most; applying again continues.
+    /// Apply N units at most; running again continues.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "N", allow_negative_numbers = true, value_parser = units)
+    )]
     pub limit: Option<u64>,
-    /// Apply it although the fact guard or protection is off.
+    /// Execute although the fact guard or protection is off.
     #[serde(skip)]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub allow_unguarded: bool,
-    /// The time of the writes, in place of the clock's.
-    #[serde(skip)]
-    pub now: Option<String>,
 }
 
 /// `memfold apply --json`
@@ -132,6 +139,7 @@ pub fn preview_apply(
 }
 
 /// Applies a plan, saved or kept by the caller, and writes the run's files outside the store.
+/// `at` is the time of the writes, in place of the clock's.
 ///
 /// # Errors
 /// When the configuration or the plan forbids it, or the store cannot be written; nothing was applied then.
@@ -140,6 +148,7 @@ pub fn apply(
     settings: &Settings,
     saved: &SavedPlan,
     request: &ApplyRequest,
+    at: Option<&str>,
     files: &RunFiles,
     listener: &dyn Listener,
 ) -> Result<(Execution, Written), Failure> {
@@ -156,7 +165,7 @@ pub fn apply(
     let policy = &settings.configuration.policy;
     rules.check(policy, &saved.plan).map_err(|error| unexecuted(&error))?;
     let (stopwatch, time_zone) = (Stopwatch::start(), settings.time_zone()?);
-    let now = now(request.now.as_deref(), &time_zone)?;
+    let now = now(at, &time_zone)?;
     let config_hash = settings.config_hash(&settings.guard()?);
     let run_id = run_id(&saved.plan.store_id, now, &config_hash);
     listener.detail(&log_lines::start(&run_id, Mode::Execute, &config_hash));

@@ -15,13 +15,13 @@ use memfold_store::brain_db::RunStart;
 use serde::Serialize;
 
 use super::{
-    Failure, Settings, StorePath, find_run, named_by, now, open_session, open_store, saved_plan,
-    with_merged,
+    Failure, Settings, StorePath, find_run, named_by, open_session, open_store, saved_plan,
+    with_merged, with_run_context,
 };
 use crate::audit::{self, Findings, Interval, Subject};
 use crate::calibration::{self, Calibration};
-use crate::consolidate::RefusedPair;
-use crate::{Memfold, Options, machine};
+use crate::consolidate::{RefusedPair, refused_pairs};
+use crate::machine;
 
 const NAME_CHARS: usize = 60;
 
@@ -138,13 +138,12 @@ pub fn audit_sample(
         let message = format!("run {} merged nothing", excerpt(&run_id, NAME_CHARS));
         return Err(Failure::plain(message, "`memfold runs DB` lists the runs"));
     }
-    let time_zone = settings.time_zone()?;
-    let now = now(at, &time_zone)?;
-    let configuration = Some(settings.configuration.clone());
-    let options = Options { configuration, now: Some(now), ..Options::default() };
-    let refused = Memfold::open_with(store, options)
-        .and_then(|memfold| memfold.refused_pairs(count))
-        .map_err(|error| Failure::of("find refused pairs", &error))?;
+    let (time_zone, policy) = (settings.time_zone()?, &settings.configuration.policy);
+    let (now, refused) = with_run_context(settings, at, None, &NoProgress, |guard, context| {
+        let refused = refused_pairs(&db, policy, guard, context, count)
+            .map_err(|error| Failure::of("find refused pairs", &error))?;
+        Ok((context.now, refused))
+    })?;
     let mut named = named_by(&plan);
     named.extend(refused.iter().flat_map(|pair| [pair.older.clone(), pair.newer.clone()]));
     let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };

@@ -143,7 +143,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 #[cfg(feature = "clap")]
-fn units(text: &str) -> Result<u64, String> {
+pub(super) fn units(text: &str) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a whole number, 1 or more".to_owned())
 }
@@ -553,9 +553,7 @@ impl Run<'_> {
         let (time_zone, now) = (self.settings.time_zone()?, self.now(outcome)?);
         let load = LoadRequest { time_zone: &time_zone, now, progress: self.listener };
         let span = info_span!("consolidation.tier", changed = Empty).entered();
-        let configuration = &self.settings.configuration;
-        let retention = &configuration.settings.lifecycle.retention;
-        let tiers = Tiers::of(&store, &load, &configuration.policy, retention).map_err(unread)?;
+        let tiers = Tiers::of(&store, &load, &self.settings.configuration).map_err(unread)?;
         drop(store);
         let kept = open_own_tables(self.store, self.settings).and_then(|session| {
             tiers

@@ -44,7 +44,7 @@ pub struct DoctorDocument<'a> {
     /// Models and their vectors.
     spaces: Option<Vec<SpaceDocument<'a>>>,
     /// Traces of other consolidators.
-    rivals: Vec<RivalDocument<'a>>,
+    rivals: &'a [Rival],
     notes: Option<&'a [String]>,
     findings: &'a [Finding],
 }
@@ -52,21 +52,9 @@ pub struct DoctorDocument<'a> {
 /// The vectors of a model.
 #[derive(Debug, Serialize)]
 struct SpaceDocument<'a> {
-    model: &'a str,
-    /// Components of each vector.
-    dim: u32,
+    #[serde(flatten)]
+    space: &'a VectorSpace,
     vectors: u64,
-}
-
-/// A trace of another consolidator.
-#[derive(Debug, Serialize)]
-struct RivalDocument<'a> {
-    /// Where it was found.
-    place: &'a str,
-    /// Its meaning.
-    what: &'a str,
-    /// How many rows show it; `null` where it is not rows that do.
-    rows: Option<u64>,
 }
 
 /// `memfold doctor --health --json`. Unreadable values are `null`.
@@ -163,14 +151,7 @@ impl Examined {
     #[must_use]
     pub fn document<'a>(&'a self) -> DoctorDocument<'a> {
         let snapshot = self.checkup.loaded.as_ref().ok();
-        let space = |(space, &vectors): (&'a VectorSpace, &u64)| SpaceDocument {
-            model: &space.model,
-            dim: space.dim,
-            vectors,
-        };
-        let rivals = self.checkup.facts.rivals.iter();
-        let rival =
-            |Rival { place, what, rows, .. }: &'a Rival| RivalDocument { place, what, rows: *rows };
+        let space = |(space, &vectors)| SpaceDocument { space, vectors };
         DoctorDocument {
             schema_version: 1,
             store_id: snapshot.map(|snapshot| &*snapshot.store_id),
@@ -182,7 +163,7 @@ impl Examined {
             spaces: snapshot.map(|snapshot| {
                 snapshot.spaces.iter().zip(&self.checkup.vectors).map(space).collect()
             }),
-            rivals: rivals.map(rival).collect(),
+            rivals: &self.checkup.facts.rivals,
             notes: snapshot.map(|snapshot| &*snapshot.notes),
             findings: &self.findings,
         }

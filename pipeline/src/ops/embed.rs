@@ -120,7 +120,6 @@ pub fn embed(
             note_place(embed, &*provider, "texts", listener);
             let fixed = request.now.map(|_| load.now);
             let how = Fill {
-                provider,
                 space: lacking.space.clone(),
                 batch_size: embed.batch_size,
                 clock: &|| fixed.unwrap_or_else(machine::clock),
@@ -129,7 +128,7 @@ pub fn embed(
             };
             // Beside other runs: rows are only added, and each transaction checks the present rows again.
             let session = open_own_tables(db, settings)?;
-            let (filled, done) = fill(&session, &lacking.pending, how);
+            let (filled, done) = fill(&session, &lacking.pending, provider, &how);
             listener.end();
             done.map_err(|error| unfilled(&error, filled.filled))?;
             filled

@@ -100,9 +100,7 @@ pub fn explain(db: &Path, settings: &Settings, id: &str, depth: u32) -> Result<E
     let map = (depth > 0).then(|| EdgeMap::of(&store, &load)).transpose().map_err(unread)?;
     let tier = match status {
         Status::Live => {
-            let configuration = &settings.configuration;
-            let retention = &configuration.settings.lifecycle.retention;
-            let tiers = Tiers::of(&store, &load, &configuration.policy, retention);
+            let tiers = Tiers::of(&store, &load, &settings.configuration);
             tiers.map_err(unread)?.assignments.remove(&id)
         }
         _ => None,

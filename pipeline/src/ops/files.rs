@@ -11,24 +11,9 @@ use memfold_store::LoadRequest;
 use serde::Serialize;
 
 use super::{Failure, Listener, Settings, mode_like, open_store, scratch_dir, session_options};
-use crate::export::{self, ExportError, ExportOptions, Exported, ExportedTexts, RecordWriter};
-use crate::import::{self, ExportedLines, ImportError, ImportOptions, Imported};
+use crate::export::{self, ExportError, ExportOptions, Exported, ExportedTexts};
+use crate::import::{self, ExportedLines, ImportError, ImportOptions, ImportRequest, Imported};
 use crate::machine::{self, MemoryWatch, Stopwatch};
-
-/// A file of texts, and the store that takes its memories.
-#[derive(Debug, Clone, Copy)]
-pub struct ImportRequest<'a> {
-    /// The store; it is created where it is missing.
-    pub into: &'a Path,
-    /// Permissions of a store that is created.
-    pub mode: FileMode,
-    /// The model of vectors that name none.
-    pub model: Option<&'a str>,
-    /// The system that the lines go back to.
-    pub preset: Option<&'static Shape>,
-    /// Whether a bad record refuses the file.
-    pub is_strict: bool,
-}
 
 /// `memfold import --json`
 #[derive(Debug, Serialize)]
@@ -52,7 +37,7 @@ pub fn import(
     request: ImportRequest<'_>,
     listener: &dyn Listener,
 ) -> Result<ImportDocument, Failure> {
-    let ImportRequest { into, mode, model, preset, is_strict } = request;
+    let into = request.into;
     if settings.configuration.settings.read_only && into.exists() {
         return Err(Failure::plain(
             "read_only is set: nothing is imported into a store that is there",
@@ -60,14 +45,10 @@ pub fn import(
         ));
     }
     let options = ImportOptions {
-        into,
-        mode,
-        model,
+        request,
         time_zone: &settings.time_zone()?,
         now: machine::clock(),
         session: session_options(settings),
-        preset,
-        is_strict,
         progress: listener,
     };
     let imported = import::import(file, &options).map_err(|error| {
@@ -214,9 +195,9 @@ pub fn export(
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let (scratch_dir, mode, time_zone) = (scratch_dir(), mode_like(db), settings.time_zone()?);
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: listener };
-    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, DataError> {
+    let create = |meta: &ColumnsMeta| -> Result<ColumnsWriter, DataError> {
         let is_parquet = format != ExportFormat::Arrow;
-        Ok(Box::new(ColumnsWriter::create_in(request.create(mode)?, meta, is_parquet)?))
+        ColumnsWriter::create_in(request.create(mode)?, meta, is_parquet)
     };
     let store = open_store(db, settings)?;
     let exported = export::export(&store, &load, &request.options(false, &scratch_dir), &create);

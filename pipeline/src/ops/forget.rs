@@ -4,17 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memfold_core::memory::MemoryId;
-use memfold_core::report::{Mode, run_id, state_report_dir};
+use memfold_core::report::{Mode, state_report_dir};
 use memfold_index::file::Generations;
-use memfold_store::upkeep::{self, Erasure, Mentions, UpkeepRun, mentions, preview_forget};
+use memfold_store::upkeep::{self, Erasure, Mentions, mentions, preview_forget};
 use serde::Serialize;
 
-use super::{
-    Failure, Settings, index_folders, now, open_session, open_store, remove_kept_vectors,
-    remove_marks,
-};
+use super::store::run_upkeep;
+use super::{Failure, Settings, index_folders, now, open_store, remove_kept_vectors, remove_marks};
 use crate::lookup::StoreIndex;
-use crate::machine;
 
 /// How long to wait for another process that builds an index.
 const INDEX_WAIT: Duration = Duration::from_secs(60);
@@ -67,14 +64,12 @@ pub fn forget(
     at: Option<&str>,
     writes: bool,
 ) -> Result<ForgetDocument, Failure> {
-    let time_zone = settings.time_zone()?;
-    let now = now(at, &time_zone)?;
     let (id, with_absorbed) = (&MemoryId::new(&*request.id), request.with_absorbed);
-    let failed = |error| Failure::of("forget", &error);
     if !writes {
-        let opened = open_store(store, settings)?;
-        let erasure =
-            preview_forget(&opened, id, with_absorbed, &time_zone, now).map_err(failed)?;
+        let time_zone = settings.time_zone()?;
+        let (now, opened) = (now(at, &time_zone)?, open_store(store, settings)?);
+        let erasure = preview_forget(&opened, id, with_absorbed, &time_zone, now)
+            .map_err(|error| Failure::of("forget", &error))?;
         return Ok(ForgetDocument {
             schema_version: 1,
             mode: Mode::DryRun,
@@ -85,15 +80,9 @@ pub fn forget(
             erasure,
         });
     }
-    let session = open_session(store, settings)?;
-    let store_id = session.store_id().map_err(|error| Failure::of("forget", &error))?;
-    let run = UpkeepRun {
-        run_id: &run_id(&store_id, now, "forget"),
-        now,
-        time_zone: &time_zone,
-        holder: &machine::holder(),
-    };
-    let forgotten = upkeep::forget(&session, id, with_absorbed, &run).map_err(failed)?;
+    let forgotten = run_upkeep(store, settings, at, "forget", "forget", |session, run| {
+        upkeep::forget(session, id, with_absorbed, run)
+    })?;
     let indexes = indexes(store, request, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
     remove_marks(store, request.index_dir.as_deref())?;

@@ -275,7 +275,7 @@ impl IndexInfoDocument {
         folder: &Path,
         verified: Option<VerifiedIndex>,
     ) -> Self {
-        let (origin, fresh) = (index.origin(), index.fresh());
+        let origin = index.origin();
         let fresh_rows = match found {
             Freshness::Since { fresh_rows } => Some(fresh_rows),
             Freshness::Foreign => None,
@@ -283,8 +283,8 @@ impl IndexInfoDocument {
         Self {
             model: Some(origin.model.to_string()),
             without_vector: origin.without_vector,
-            sealed_rows: fresh.iter().map(|segment| segment.len() as u64).sum(),
-            segments: fresh.len() as u64,
+            sealed_rows: index.sealed_rows(),
+            segments: index.fresh().len() as u64,
             fresh_rows,
             foreign: fresh_rows.is_none(),
             ..Self::of_files(index.files(), folder, verified)

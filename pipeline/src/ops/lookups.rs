@@ -49,7 +49,7 @@ pub struct RecallDocument<'a> {
     /// Live memories, the best first.
     matches: Vec<RecalledDocument<'a>>,
     /// What is no longer live, the best first; in mode `exhaustive` only.
-    archived: Vec<ArchivedDocument<'a>>,
+    archived: &'a [ArchivedMemory],
     /// The time that was asked for, where one was.
     answer: Option<AnswerDocument<'a>>,
     /// How vectors were searched: `index`, `store` (all of them) or `none`.
@@ -93,15 +93,6 @@ struct RecalledDocument<'a> {
     /// Before this recall.
     access_count: i64,
     source: &'a str,
-}
-
-/// A memory that is no longer live.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ArchivedDocument<'a> {
-    id: &'a str,
-    text: &'a str,
-    /// The memory that it lives on in; `null` where a rule archived it.
-    survivor: Option<&'a str>,
 }
 
 /// A time, and how it was found.
@@ -157,7 +148,7 @@ impl<'a> RecallDocument<'a> {
             query,
             mode,
             matches: found.memories.iter().map(RecalledDocument::of).collect(),
-            archived: found.archived.iter().map(ArchivedDocument::of).collect(),
+            archived: &found.archived,
             answer: reasoned.map(|answer| AnswerDocument::of(answer, found)),
             vectors: match found.searched {
                 Some(Searched::Index { .. }) => "index",
@@ -194,13 +185,6 @@ impl<'a> RecalledDocument<'a> {
             access_count: memory.access_count,
             source: &memory.source,
         }
-    }
-}
-
-impl<'a> ArchivedDocument<'a> {
-    fn of(found: &'a ArchivedMemory) -> Self {
-        let survivor = found.survivor.as_ref().map(|id| id.as_str());
-        Self { id: found.id.as_str(), text: &found.text, survivor }
     }
 }
 
@@ -361,7 +345,7 @@ impl SearchedDocument {
                 kind: index.map_or("none", |index| index.files().tier().name()),
                 generation: index.map(|index| index.files().generation().number()),
                 rows: index.map_or(0, |index| index.files().columns().len() as u64),
-                sealed_rows: index.map(sealed_rows),
+                sealed_rows: index.map(StoreIndex::sealed_rows),
                 fresh_rows,
                 gone_rows: Some(gone_rows),
                 foreign: None,
@@ -399,10 +383,6 @@ impl SearchedDocument {
             foreign: Some(foreign),
         }
     }
-}
-
-fn sealed_rows(index: &StoreIndex) -> u64 {
-    index.fresh().iter().map(|segment| segment.len() as u64).sum()
 }
 
 impl ElapsedDocument {

@@ -13,6 +13,8 @@ use memfold_core::time::Instant;
 use memfold_index::{NoProgress, Progress, VectorMatrix};
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::lookups::candidates;
 use super::{Failure, Listener, Provider, Settings, mode_like, open_options, open_quick_check};
@@ -22,8 +24,10 @@ use crate::lookup::{
     search_all, search_by_words,
 };
 use crate::machine::{self, Stopwatch};
-use crate::quick_check::{Check, Incoming, QuickCheck, SaveError, SaveRequest, Saved, SavedOnce};
-use crate::recall::{RecallMode, RecallOptions, RecallQuery, Recalled, Recaller};
+use crate::quick_check::{
+    Check, Incoming, QuickCheck, SaveError, SaveRequest, Saved, SavedOnce, with_user,
+};
+use crate::recall::{RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled, Recaller};
 
 /// The note on a question without a vector, if nobody makes one.
 const WORDS_ALONE: &str = "found by words alone: give a vector, or configure who makes vectors \
@@ -54,18 +58,42 @@ pub struct Memories {
     is_sealing: AtomicBool,
 }
 
-/// A search request.
-#[derive(Debug, Clone, Copy)]
-pub struct SearchRequest<'a> {
-    /// The query. A text that no memory has is searched by its vector, or by words if nobody makes
-    /// one.
-    pub query: Query<'a>,
-    /// How many memories, and how near.
-    pub wanted: Wanted,
+/// What to search for: one of `text`, `vector` and `id`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchRequest {
+    /// The text of a memory, or any where a provider of vectors is configured.
+    pub text: Option<String>,
+    /// A vector.
+    pub vector: Option<Vec<f32>>,
+    /// A memory.
+    pub id: Option<String>,
+    /// Memories at most, up to 1,000; by default 10.
+    pub limit: Option<usize>,
+    /// Only those at least so similar.
+    pub threshold: Option<f64>,
     /// Only memories of all these categories.
-    pub scope: &'a [String],
-    /// Whether to read every vector instead of the index.
-    pub no_index: bool,
+    pub categories: Vec<String>,
+    /// Only memories of this user.
+    pub user_id: Option<String>,
+}
+
+impl SearchRequest {
+    /// Returns what is searched for.
+    ///
+    /// # Errors
+    /// When that is nothing, or more than one thing.
+    pub fn query(&self) -> Result<Query<'_>, Failure> {
+        match (&self.text, &self.vector, &self.id) {
+            (Some(text), None, None) => Ok(Query::Text(text)),
+            (None, Some(vector), None) => Ok(Query::Vector(vector)),
+            (None, None, Some(id)) => Ok(Query::Memory(id)),
+            _ => {
+                let hint = "give one of text, vector and id";
+                Err(Failure::usage("a search is by one thing", hint))
+            }
+        }
+    }
 }
 
 /// The results of a search.
@@ -80,26 +108,35 @@ pub struct Found {
 }
 
 /// A question.
-#[derive(Debug, Clone, Copy)]
-pub struct RecallRequest<'a> {
-    /// Its words.
-    pub text: &'a str,
-    /// Its vector; by default made by the provider.
-    pub vector: Option<&'a [f32]>,
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecallRequest {
+    /// What is asked, in words.
+    pub query: String,
+    /// The vector of the question; by default made by the configured provider, where there is one.
+    #[serde(default)]
+    pub vector: Option<Vec<f32>>,
     /// How far down the tiers to look.
+    #[serde(default)]
     pub mode: RecallMode,
-    /// Memories at most.
-    pub limit: usize,
+    /// Memories at most, up to 1,000; by default 10.
+    #[serde(default)]
+    pub limit: Option<usize>,
     /// Whether summaries are found, too.
+    #[serde(default)]
     pub include_summaries: bool,
-    /// Whether a time is worked out where the question does not ask for one.
+    /// Work out the time that is asked for; by default where the question asks for a time.
+    #[serde(default)]
     pub reason: bool,
-    /// Whether the returned memories count as read; never where only some memories are in scope.
-    pub counts: bool,
+    /// Do not count the memories as read.
+    #[serde(default)]
+    pub no_count: bool,
     /// Only memories of all these categories.
-    pub scope: &'a [String],
-    /// The time of tiers, distances and the access.
-    pub now: Instant,
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Only memories of this user.
+    #[serde(default)]
+    pub user_id: Option<String>,
 }
 
 /// The results of a recall.
@@ -140,7 +177,7 @@ impl Memories {
             read_only: !options.may_count || forbidden_by(configured).is_some(),
         };
         let open = || BrainDb::at(path, open_options(settings));
-        let recaller = Recaller::following(open(), Arc::clone(&index), recalls);
+        let recaller = Recaller::new(open(), Arc::clone(&index), recalls);
         let provider =
             if options.embeds { Some(Mutex::new(Provider::open(settings, path)?)) } else { None };
         Ok(Self {
@@ -243,24 +280,29 @@ impl Memories {
         }
     }
 
-    /// Finds the nearest memories.
+    /// Finds the nearest memories of all categories in `scope`; `no_index` reads every vector
+    /// instead of the index. A text that no memory has is searched by its vector, or by words if
+    /// nobody makes one.
     ///
     /// # Errors
     /// When there is nothing to search by, or the store cannot be searched so.
     pub fn search(
         &self,
-        request: &SearchRequest<'_>,
+        query: Query<'_>,
+        wanted: Wanted,
+        scope: &[String],
+        no_index: bool,
         listener: &dyn Listener,
     ) -> Result<Found, SearchError> {
         let stopwatch = Stopwatch::start();
-        let index = if request.no_index { None } else { self.index().unwrap_or_default() };
-        let (limit, kernels) = (request.wanted.neighbors, Kernels::active());
-        let wider = if request.scope.is_empty() { 1 } else { SCOPED_CANDIDATES };
+        let index = if no_index { None } else { self.index().unwrap_or_default() };
+        let (limit, kernels) = (wanted.neighbors, Kernels::active());
+        let wider = if scope.is_empty() { 1 } else { SCOPED_CANDIDATES };
         let neighbors = limit.map(|limit| limit.saturating_mul(wider));
-        let wanted = Wanted { neighbors, ..request.wanted };
+        let wanted = Wanted { neighbors, ..wanted };
         let load = self.load(&NoProgress);
         let by = |query| search(&self.db, index.as_deref(), query, wanted, &load, kernels);
-        let found = match (by(request.query), request.query) {
+        let found = match (by(query), query) {
             (Err(SearchError::NoText), Query::Text(text)) => {
                 let made = self.vector_of(text, listener).unwrap_or_else(|problem| {
                     listener.note(&format!("note: {problem}"));
@@ -274,48 +316,52 @@ impl Memories {
             (found, _) => found,
         };
         let mut matches = found?;
-        matches.matches.retain(|found| is_in_scope(&found.memory, request.scope));
+        matches.matches.retain(|found| is_in_scope(&found.memory, scope));
         matches.matches.truncate(limit.unwrap_or(usize::MAX));
         Ok(Found { matches, index, seconds: stopwatch.seconds() })
     }
 
-    /// Finds the memories that answer a question.
+    /// Finds the memories that answer a question; `now` is the time of tiers, distances and the
+    /// access. Where only some memories are in scope, none is counted as read.
     ///
     /// # Errors
     /// When the store cannot be read, or the vector does not fit.
     pub fn recall(
         &self,
-        request: &RecallRequest<'_>,
+        request: &RecallRequest,
+        now: Instant,
         listener: &dyn Listener,
     ) -> Result<Answered, SearchError> {
         let stopwatch = Stopwatch::start();
+        let (text, limit) = (&*request.query, request.limit.unwrap_or(RECALLED_DEFAULT));
         let (made, missing) = match request.vector {
             Some(_) => (None, None),
-            None => match self.vector_of(request.text, listener) {
+            None => match self.vector_of(text, listener) {
                 Ok(Some(vector)) => (Some(vector), None),
                 Ok(None) => (None, Some(WORDS_ALONE.to_owned())),
                 Err(problem) => (None, Some(format!("found by words alone: {problem}"))),
             },
         };
-        let is_scoped = !request.scope.is_empty();
+        let scope = with_user(&request.categories, request.user_id.as_deref());
+        let is_scoped = !scope.is_empty();
         let wider = if is_scoped { SCOPED_CANDIDATES } else { 1 };
         let mut recalled = self.recaller.recall(&RecallQuery {
-            text: request.text,
-            vector: request.vector.or(made.as_deref()),
+            text,
+            vector: request.vector.as_deref().or(made.as_deref()),
             mode: request.mode,
-            limit: request.limit.saturating_mul(wider),
+            limit: limit.saturating_mul(wider),
             include_summaries: request.include_summaries,
             // Memories out of scope were not read by anybody.
-            counts: request.counts && !is_scoped,
-            now: request.now,
+            counts: !request.no_count && !is_scoped,
+            now,
         })?;
-        recalled.memories.retain(|found| is_in_scope(&found.memory, request.scope));
-        recalled.memories.truncate(request.limit);
-        recalled.archived.truncate(if is_scoped { 0 } else { request.limit });
+        recalled.memories.retain(|found| is_in_scope(&found.memory, &scope));
+        recalled.memories.truncate(limit);
+        recalled.archived.truncate(if is_scoped { 0 } else { limit });
         recalled.notes.extend(missing);
-        let wants_answer = request.reason || wants_time(request.text);
-        let answer = wants_answer
-            .then(|| answer(request.text, &candidates(&recalled), request.now, &self.time_zone));
+        let wants_answer = request.reason || wants_time(text);
+        let answer =
+            wants_answer.then(|| answer(text, &candidates(&recalled), now, &self.time_zone));
         Ok(Answered { recalled, answer, seconds: stopwatch.seconds() })
     }
 

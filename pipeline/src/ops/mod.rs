@@ -55,7 +55,7 @@ pub use explain::{ExplainDocument, Explained, TextsDocument, compare_texts, expl
 pub use failure::{Advised, Failure, FailureKind};
 pub use files::{
     ExportDocument, ExportFormat, ExportRequest, ExportedDocument, ExtraColumn, ImportDocument,
-    ImportRequest, export, export_lines, export_texts, import,
+    export, export_lines, export_texts, import,
 };
 pub use forget::{ForgetDocument, ForgetRequest, forget};
 pub use indexing::{IndexBuildDocument, IndexInfoDocument, IndexUpkeep, mode_of, wants_rebuild};
@@ -66,15 +66,21 @@ pub use lookups::{
 pub use memories::{Answered, Found, Memories, MemoriesOptions, RecallRequest, SearchRequest};
 pub use mirrored::{KindRequest, Narrowed, OpenOrigin, Synchronization};
 pub use provider::Provider;
-pub use review::{FlagsDocument, SettledDocument, named_by, plan_texts, with_merged};
+pub use review::{
+    FlagsDocument, Reviewer, SettledDocument, named_by, plan_texts, settle_pair, with_merged,
+};
 pub use run_files::{RunFiles, Written, log_ended, note_backup, note_execution, report_dir};
-pub use runs::{PlansDocument, RunDocument, RunsDocument, SavedPlanDocument, find_run};
+pub use runs::{
+    PlansDocument, PruneDocument, RunDocument, RunsDocument, SavedPlanDocument, find_run, prune,
+};
 pub use settings::{FlagValue, Listener, Settings, Sources, may_write, now, pool, scratch_dir};
 pub use status::{IndexState, Status, StatusDocument, memories_of_tier, status, waiting};
 pub use store::{
-    Mirrored, StorePath, index_folders, index_to_build, index_to_read, is_text_file, mode_like,
-    open_options, open_own_tables, open_quick_check, open_session, open_store, remove_kept_vectors,
-    remove_marks, session_options,
+    Mirrored, StorePath, index_to_build, index_to_read, is_text_file, open_options,
+    open_own_tables, open_quick_check, open_session, open_store,
+};
+pub(crate) use store::{
+    index_folders, mode_like, remove_kept_vectors, remove_marks, session_options,
 };
 pub use undo::{
     CandidatesDocument, RestoreDocument, UndoDocument, UndoRequest, archived_memories, is_archived,

@@ -1,23 +1,29 @@
-//! Decisions of people: flagged pairs, and the memories of a question.
+//! Decisions of people about plans and flagged pairs, and the memories of a question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold_core::memory::{Memory, MemoryId};
-use memfold_core::plan::{ActionState, SavedPlan};
-use memfold_core::report::Mode;
-use memfold_store::brain_db::OpenPair;
+use memfold_core::plan::{Action, ActionState, SavedAction, SavedPlan};
+use memfold_core::report::{Mode, run_id};
+use memfold_guard::Guard;
+use memfold_index::NoProgress;
+use memfold_store::brain_db::{OpenPair, Session};
 use memfold_store::{LoadRequest, MemoryStore, NoVectors, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::store::run_upkeep;
 use super::{
-    Failure, Listener, Settings, StorePath, now, open_own_tables, open_store, planning_failure,
-    with_run_context,
+    Failure, Listener, Settings, StorePath, UndoRequest, now, open_own_tables, open_session,
+    open_store, planning_failure, undo, with_run_context,
 };
 use crate::consolidate::consolidate;
-use crate::settle::Settled;
+use crate::execute::{KeepBothRequest, UndoTarget, keep_both};
+use crate::machine;
+use crate::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
 use crate::texts::{answered, policy_of_texts};
 
 /// `memfold review STORE --flags --json`
@@ -61,8 +67,9 @@ pub struct SettledDocument {
     schema_version: u32,
     mode: Mode,
     /// `null` for a dry run.
-    run_id: Option<String>,
-    settled: Settled,
+    pub run_id: Option<String>,
+    /// The pair.
+    pub settled: Settled,
 }
 
 impl<'a> FlagsDocument<'a> {
@@ -74,12 +81,140 @@ impl<'a> FlagsDocument<'a> {
     }
 }
 
-impl SettledDocument {
-    /// Takes a pair that was settled by a run, or would be.
-    #[must_use]
-    pub fn new(run_id: Option<String>, settled: Settled) -> Self {
-        Self { schema_version: 1, mode: Mode::of(run_id.is_some()), run_id, settled }
+/// Settles a flagged pair as a person decided, as a run that can be undone, or returns the expected
+/// result. `at` is the time of the writes, in place of the clock's.
+///
+/// # Errors
+/// When the pair does not wait, cannot be settled so, or the store cannot be written.
+pub fn settle_pair(
+    store: &Path,
+    settings: &Settings,
+    guard: &Guard,
+    key: &str,
+    settlement: Settlement,
+    at: Option<&str>,
+    writes: bool,
+) -> Result<SettledDocument, Failure> {
+    let rules = SettleRules { policy: &settings.configuration.policy, guard };
+    let what = "settle the pair";
+    let (run_id, settled) = if writes {
+        let name = format!("flags {key}");
+        let (run_id, settled) = run_upkeep(store, settings, at, &name, what, |session, run| {
+            settle(session, key, settlement, rules, run)
+        })?;
+        (Some(run_id), settled)
+    } else {
+        let time_zone = &settings.time_zone()?;
+        let load = LoadRequest { time_zone, now: now(at, time_zone)?, progress: &NoProgress };
+        let settled =
+            preview_settlement(&open_store(store, settings)?, key, settlement, rules, &load);
+        (None, settled.map_err(|error| Failure::of(what, &error))?)
+    };
+    Ok(SettledDocument { schema_version: 1, mode: Mode::of(writes), run_id, settled })
+}
+
+/// Writes down what a person decides about the actions of a plan, each answer in a transaction of
+/// its own.
+#[derive(Debug)]
+pub struct Reviewer<'a> {
+    store: &'a Path,
+    settings: &'a Settings,
+    /// The plan.
+    pub plan_id: String,
+    store_id: String,
+    /// The time of the answers, in place of the clock's.
+    at: Option<&'a str>,
+    time_zone: TimeZone,
+}
+
+impl<'a> Reviewer<'a> {
+    /// Makes the store ready for answers about a plan, which is saved first where no store holds it.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or has tables of a later version.
+    pub fn begin(
+        store: &'a Path,
+        settings: &'a Settings,
+        plan: &SavedPlan,
+        at: Option<&'a str>,
+    ) -> Result<Self, Failure> {
+        let (plan_id, store_id) = (plan.plan_id.clone(), plan.plan.store_id.clone());
+        let time_zone = settings.time_zone()?;
+        let now = now(at, &time_zone)?.to_naive_local(&time_zone);
+        let reviewer = Self { store, settings, plan_id, store_id, at, time_zone };
+        reviewer.beside_runs(|session| {
+            session.prepare(&now)?;
+            if plan.saved_at.is_empty() {
+                session.save_plan(&plan.plan, &BTreeMap::new(), &now)?;
+            }
+            Ok(())
+        })?;
+        Ok(reviewer)
     }
+
+    /// Writes to memfold's own tables, also while others are at work.
+    fn beside_runs(
+        &self,
+        write: impl FnOnce(&Session) -> Result<(), StoreError>,
+    ) -> Result<(), Failure> {
+        let session = open_own_tables(self.store, self.settings)?;
+        write(&session).map_err(|error| unwritten(&error))
+    }
+
+    /// Puts actions, by position, into a state.
+    ///
+    /// # Errors
+    /// When one was applied meanwhile, or the store cannot be written.
+    pub fn decide(&self, positions: &[usize], state: ActionState) -> Result<(), Failure> {
+        self.beside_runs(|session| session.decide(&self.plan_id, positions, state))
+    }
+
+    /// Changes an action; without another one it is as planned again.
+    ///
+    /// # Errors
+    /// As [`Self::decide`].
+    pub fn amend(&self, action: &SavedAction, amended: Option<&Action>) -> Result<(), Failure> {
+        self.beside_runs(|session| session.amend(&self.plan_id, action.position, amended))
+    }
+
+    /// Rejects an action and keeps its memories apart from now on; returns the run, which can be
+    /// undone.
+    ///
+    /// # Errors
+    /// As [`Self::decide`], and when another run holds the store.
+    pub fn keep_both(&self, action: &SavedAction) -> Result<String, Failure> {
+        let session = open_session(self.store, self.settings)?;
+        let now = now(self.at, &self.time_zone)?;
+        let request = KeepBothRequest {
+            plan_id: &self.plan_id,
+            action,
+            run_id: &run_id(&self.store_id, now, &action.label()),
+            at: &now.to_naive_local(&self.time_zone),
+            holder: &machine::holder(),
+        };
+        keep_both(&session, &request).map_err(|error| unwritten(&error))
+    }
+
+    /// Undoes a run of [`Self::keep_both`].
+    ///
+    /// # Errors
+    /// When it cannot be undone.
+    pub fn undo(&self, run: &str, listener: &dyn Listener) -> Result<(), Failure> {
+        let target = UndoTarget::Run(run.to_owned());
+        let request = UndoRequest { remerge_ok: true, ..UndoRequest::default() };
+        let undone = undo(self.store, self.settings, &target, &request, self.at, listener)?;
+        if undone.executed.applied == 1 {
+            return Ok(());
+        }
+        let conflicts = undone.outcomes.into_iter().flat_map(|outcome| outcome.conflicts);
+        let conflicts = conflicts.collect::<Vec<_>>().join("; ");
+        let message = format!("failed to take the answer back: {conflicts}");
+        Err(Failure { hint: None, ..Failure::plain(message, "") })
+    }
+}
+
+fn unwritten(error: &StoreError) -> Failure {
+    Failure::of("write the answer", error)
 }
 
 impl<'a> FlagDocument<'a> {

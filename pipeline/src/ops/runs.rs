@@ -1,13 +1,19 @@
-//! The history of a store, run by run; saved plans.
+//! The history of a store, run by run; saved plans; the journal's size.
+
+use std::path::Path;
 
 use memfold_core::plan::{Action, ActionState, PlanSummary, SavedAction, SavedPlan};
+use memfold_core::report::Mode;
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
+use memfold_core::time::Instant;
 use memfold_guard::text::excerpt;
+use memfold_store::upkeep::{self, Pruned, preview_prune};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Failure, FailureKind};
+use super::store::run_upkeep;
+use super::{Failure, FailureKind, Settings, now, open_store};
 
 /// Maximum characters of a name.
 const NAME_CHARS: usize = 60;
@@ -26,17 +32,7 @@ pub struct RunsDocument<'a> {
 struct AuditChain<'a> {
     holds: bool,
     #[serde(flatten)]
-    chain_break: Option<ChainBreakDocument<'a>>,
-}
-
-/// The run whose hash of the one before does not fit.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ChainBreakDocument<'a> {
-    run_id: &'a str,
-    /// The hash of the run before, as it is now.
-    expected: &'a str,
-    /// The hash that was written down.
-    found: &'a str,
+    chain_break: Option<&'a ChainBreak>,
 }
 
 /// `memfold runs DB RUN --json`
@@ -46,35 +42,7 @@ pub struct RunDocument<'a> {
     #[serde(flatten)]
     run: &'a RunSummary,
     /// Its units; none where it changed nothing, or they were pruned.
-    list: Vec<UnitDocument<'a>>,
-}
-
-/// What a run did in one transaction.
-#[derive(Debug, Serialize, JsonSchema)]
-struct UnitDocument<'a> {
-    /// Its number in the run.
-    unit: i64,
-    /// `applied` or `undone`.
-    state: &'a str,
-    /// The run that took it back.
-    undone_by: Option<&'a str>,
-    /// The plan it carried out.
-    plan_id: Option<&'a str>,
-    /// The plan's actions that it carried out: `a1 merge`.
-    actions: &'a [String],
-    /// The unit that it took back.
-    reverts: Option<RevertedDocument<'a>>,
-    /// The memories that it changed, by id.
-    memories: &'a [String],
-    /// When.
-    at: &'a str,
-}
-
-/// A unit of another run.
-#[derive(Debug, Serialize, JsonSchema)]
-struct RevertedDocument<'a> {
-    run_id: &'a str,
-    unit: i64,
+    list: &'a [UnitSummary],
 }
 
 /// `memfold runs STORE --plans --json`
@@ -120,6 +88,46 @@ struct SavedActionDocument<'a> {
     action: &'a Action,
 }
 
+/// `memfold runs STORE --prune-older-than AGE --json`
+#[derive(Debug, Serialize)]
+pub struct PruneDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<String>,
+    /// The removed entries.
+    #[serde(flatten)]
+    pub pruned: Pruned,
+}
+
+/// Removes entries of the journal that are older than a number of microseconds, or returns the
+/// expected result. `at` is the time of the run, in place of the clock's.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub fn prune(
+    store: &Path,
+    settings: &Settings,
+    age_us: i64,
+    at: Option<&str>,
+    writes: bool,
+) -> Result<PruneDocument, Failure> {
+    let before = |now: Instant| Instant(now.0.saturating_sub(age_us));
+    let (run_id, pruned) = if writes {
+        let (run_id, pruned) =
+            run_upkeep(store, settings, at, "prune", "prune", |session, run| {
+                upkeep::prune(session, before(run.now), run)
+            })?;
+        (Some(run_id), pruned)
+    } else {
+        let time_zone = settings.time_zone()?;
+        let before = before(now(at, &time_zone)?);
+        let pruned = preview_prune(&open_store(store, settings)?, before, &time_zone);
+        (None, pruned.map_err(|error| Failure::of("prune", &error))?)
+    };
+    Ok(PruneDocument { schema_version: 1, mode: Mode::of(writes), run_id, pruned })
+}
+
 /// Finds a run by its id or how that begins; `latest` is the last one.
 ///
 /// # Errors
@@ -151,7 +159,8 @@ impl<'a> RunsDocument<'a> {
     /// Takes the runs of a store.
     #[must_use]
     pub fn of(history: &'a RunHistory) -> Self {
-        let audit_chain = AuditChain::of(history.chain_break.as_ref());
+        let chain_break = history.chain_break.as_ref();
+        let audit_chain = AuditChain { holds: chain_break.is_none(), chain_break };
         Self { schema_version: 1, runs: &history.runs, audit_chain }
     }
 }
@@ -159,33 +168,8 @@ impl<'a> RunsDocument<'a> {
 impl<'a> RunDocument<'a> {
     /// Takes a run and its units.
     #[must_use]
-    pub fn of(run: &'a RunSummary, units: &'a [UnitSummary]) -> Self {
-        Self { schema_version: 1, run, list: units.iter().map(UnitDocument::of).collect() }
-    }
-}
-
-impl<'a> AuditChain<'a> {
-    fn of(chain_break: Option<&'a ChainBreak>) -> Self {
-        let chain_break = chain_break.map(|ChainBreak { run_id, expected, found }| {
-            ChainBreakDocument { run_id, expected, found }
-        });
-        Self { holds: chain_break.is_none(), chain_break }
-    }
-}
-
-impl<'a> UnitDocument<'a> {
-    fn of(unit: &'a UnitSummary) -> Self {
-        let reverts = unit.reverts.as_ref();
-        Self {
-            unit: unit.unit,
-            state: &unit.state,
-            undone_by: unit.undone_by.as_deref(),
-            plan_id: unit.plan_id.as_deref(),
-            actions: &unit.actions,
-            reverts: reverts.map(|(run_id, unit)| RevertedDocument { run_id, unit: *unit }),
-            memories: &unit.memories,
-            at: &unit.at,
-        }
+    pub const fn of(run: &'a RunSummary, list: &'a [UnitSummary]) -> Self {
+        Self { schema_version: 1, run, list }
     }
 }
 

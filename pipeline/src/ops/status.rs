@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{Failure, Listener, Settings, index_to_read, may_write, open_own_tables, open_store};
 use crate::lifecycle::{Tiers, due_state};
-use crate::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
+use crate::lookup::{Freshness, StoreIndex, freshness};
 
 /// `memfold status --json`
 #[derive(Debug, Serialize, JsonSchema)]
@@ -112,8 +112,7 @@ impl IndexState {
         };
         let found = freshness(store, &index, load)
             .map_err(|error| Failure::of(&format!("read {}", db.display()), &error))?;
-        let sealed: usize = index.fresh().iter().map(FreshSegment::len).sum();
-        let rows = (index.files().columns().len() + sealed) as u64;
+        let rows = index.files().columns().len() as u64 + index.sealed_rows();
         let newer = match found {
             Freshness::Since { fresh_rows } => Some(fresh_rows),
             Freshness::Foreign => None,
@@ -221,15 +220,9 @@ impl Status {
         self.due = due(&self.since, self.at, new_memories_min);
     }
 
-    /// Returns it as a document.
+    /// Returns it as a document, which lists the memories of a tier where one is wanted.
     #[must_use]
-    pub fn document(&self) -> StatusDocument<'_> {
-        self.document_with(None)
-    }
-
-    /// Returns it as a document that lists the memories of a tier.
-    #[must_use]
-    pub fn document_with(&self, list: Option<Tier>) -> StatusDocument<'_> {
+    pub fn document(&self, list: Option<Tier>) -> StatusDocument<'_> {
         let plans = self.plans.iter().map(|plan| {
             let (proposed, approved) = waiting(plan);
             WaitingPlan { plan_id: &plan.plan_id, saved_at: &plan.saved_at, proposed, approved }

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use memfold_core::report::run_id;
 use memfold_datasets::texts::TextFile;
 use memfold_index::file::FileMode;
 use memfold_index::file::generations::SEARCHED_FILE;
 use memfold_simd::Kernels;
-use memfold_store::BrainDb;
 use memfold_store::brain_db::{OpenOptions, Session, SessionOptions};
+use memfold_store::upkeep::UpkeepRun;
+use memfold_store::{BrainDb, StoreError};
 
-use super::{Failure, Settings};
+use super::{Advised, Failure, Settings, now};
 use crate::embed::replace::KeptVectors;
 use crate::execute::forbidden_by;
 use crate::machine;
@@ -139,9 +141,29 @@ pub fn open_own_tables(path: &Path, settings: &Settings) -> Result<Session, Fail
         .map_err(|error| Failure::of("write to the store", &error))
 }
 
+/// Opens a store for a run of upkeep and does the run's work. `at` is the time of the writes, in
+/// place of the clock's; `name` tells its id from the ids of other runs at that time.
+pub(super) fn run_upkeep<T, E: Advised + From<StoreError>>(
+    path: &Path,
+    settings: &Settings,
+    at: Option<&str>,
+    name: &str,
+    what: &str,
+    work: impl FnOnce(&Session, &UpkeepRun<'_>) -> Result<T, E>,
+) -> Result<T, Failure> {
+    let time_zone = &settings.time_zone()?;
+    let now = now(at, time_zone)?;
+    let session = open_session(path, settings)?;
+    let done = session.store_id().map_err(E::from).and_then(|store_id| {
+        let (run_id, holder) = (&*run_id(&store_id, now, name), &*machine::holder());
+        work(&session, &UpkeepRun { run_id, now, time_zone, holder })
+    });
+    done.map_err(|error| Failure::of(what, &error))
+}
+
 /// Returns who writes, and how patiently.
 #[must_use]
-pub fn session_options(settings: &Settings) -> SessionOptions {
+pub(crate) fn session_options(settings: &Settings) -> SessionOptions {
     SessionOptions { busy_timeout: busy_timeout(settings), holder: machine::holder() }
 }
 
@@ -172,7 +194,7 @@ pub fn open_quick_check(
 /// Returns the permissions of files that are derived from a store: only readers of the store may
 /// read them.
 #[must_use]
-pub fn mode_like(db: &Path) -> FileMode {
+pub(crate) fn mode_like(db: &Path) -> FileMode {
     std::fs::metadata(db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found))
 }
 
@@ -195,7 +217,7 @@ pub fn index_to_read(db: &Path, named: Option<&Path>) -> Result<PathBuf, Failure
 ///
 /// # Errors
 /// When the store cannot be found.
-pub fn index_folders(db: &Path, named: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn index_folders(db: &Path, named: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
     let store = store_path(db)?;
     let folders = [named.map(Path::to_owned), Some(beside(&store)), cached(&store, INDEX_ENDING)];
     Ok(folders.into_iter().flatten().collect())
@@ -228,7 +250,7 @@ pub fn index_to_build(db: &Path, named: Option<&Path>) -> Result<PathBuf, Failur
 ///
 /// # Errors
 /// When a file cannot be removed.
-pub fn remove_marks(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn remove_marks(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
     let folders = index_folders(db, named)?;
     folders.iter().try_for_each(|folder| remove_derived(&folder.join(SEARCHED_FILE)))
 }
@@ -237,7 +259,7 @@ pub fn remove_marks(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When a file cannot be removed.
-pub fn remove_kept_vectors(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn remove_kept_vectors(db: &Path, named: Option<&Path>) -> Result<(), Failure> {
     for folder in index_folders(db, named)? {
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         let is_kept = |name: &OsString| KeptVectors::is_file_name(&name.to_string_lossy());

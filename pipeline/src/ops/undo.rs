@@ -2,20 +2,17 @@
 
 use std::path::Path;
 
-use jiff::tz::TimeZone;
 use memfold_core::memory::MemoryId;
 use memfold_core::memory::Status;
 use memfold_core::report::{Executed, Mode, run_id};
 use memfold_core::runs::RunKind;
-use memfold_core::time::Instant;
 use memfold_store::BrainDb;
 use memfold_store::journal::RevertOptions;
-use memfold_store::upkeep::{
-    Restoration, RestoreCandidate, UpkeepRun, preview_restore, restorable, restore,
-};
+use memfold_store::upkeep::{Restoration, RestoreCandidate, preview_restore, restorable, restore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::store::run_upkeep;
 use super::{
     Failure, FailureKind, Listener, Settings, now, open_session, open_store, remove_marks,
 };
@@ -29,25 +26,32 @@ const LATEST: &str = "latest";
 
 /// What of a run is taken back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct UndoRequest {
-    /// The run; `latest` is the last one that is no save and no undo, and that has something to take back.
+    /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
+    /// no undo, and still has something to take back.
     #[serde(skip)]
+    #[cfg_attr(feature = "clap", arg(conflicts_with = "memory"))]
     pub run: Option<String>,
-    /// Only the unit with this action.
+    /// Only the unit with this action (a17): of RUN, or of the last run that applied one.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "A", conflicts_with = "memory"))]
+    #[schemars(description = "Only the unit with this action.")]
     pub action: Option<String>,
-    /// Only this memory, of whatever run.
+    /// Only this memory: an archived one lives again, alone, apart from what it was merged into; of
+    /// another, the last unit that changed it is taken back.
     #[serde(skip)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "ID"))]
     pub memory: Option<String>,
     /// Also restore memories that were changed since.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub force: bool,
     /// Also recreate memories that were deleted since.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub recreate: bool,
     /// Allow later runs to merge these again.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub remerge_ok: bool,
-    /// The time of the writes, in place of the clock's.
-    #[serde(skip)]
-    pub now: Option<String>,
 }
 
 /// `memfold undo --json`
@@ -66,24 +70,7 @@ pub struct UndoDocument<'a> {
     /// Units that were not tried; `null` for a dry run.
     remaining: Option<u64>,
     /// What became of each unit, or would.
-    units: Vec<UndoneDocument<'a>>,
-}
-
-/// A unit that was, or can be, taken back, unless it has conflicts.
-#[derive(Debug, Serialize, JsonSchema)]
-struct UndoneDocument<'a> {
-    /// The run that did it.
-    run_id: &'a str,
-    /// Its number in that run.
-    unit: i64,
-    /// What it did, by label and type: `a3 merge`.
-    what: &'a str,
-    /// The memories it changed, survivors first.
-    ids: &'a [MemoryId],
-    /// Why it cannot be taken back; empty where it was, or can be.
-    conflicts: &'a [String],
-    /// Flags of the command line that get past all of the conflicts.
-    remedies: &'a [&'static str],
+    units: &'a [UndoOutcome],
 }
 
 /// An archived memory that lives again, or would: `memfold undo STORE --memory ID --json`.
@@ -129,11 +116,6 @@ impl UndoRequest {
     pub const fn options(&self) -> RevertOptions {
         RevertOptions { force: self.force, recreate: self.recreate }
     }
-
-    fn now(&self, settings: &Settings) -> Result<(Instant, TimeZone), Failure> {
-        let time_zone = settings.time_zone()?;
-        Ok((now(self.now.as_deref(), &time_zone)?, time_zone))
-    }
 }
 
 /// The last run that is neither a save nor an undo, and that has something to undo.
@@ -165,7 +147,7 @@ pub fn preview_undone(
         .map_err(|error| Failure::of("undo", &error))
 }
 
-/// Undoes the target.
+/// Undoes the target. `at` is the time of the writes, in place of the clock's.
 ///
 /// # Errors
 /// When the configuration forbids it, the target does not exist, or the store cannot be written.
@@ -174,12 +156,14 @@ pub fn undo(
     settings: &Settings,
     target: &UndoTarget,
     request: &UndoRequest,
+    at: Option<&str>,
     listener: &dyn Listener,
 ) -> Result<Undo, Failure> {
     if let Some(key) = forbidden_by(&settings.configuration.settings) {
         return Err(Failure::of("undo", &ExecuteError::Forbidden { key }));
     }
-    let (now, time_zone) = request.now(settings)?;
+    let time_zone = settings.time_zone()?;
+    let now = now(at, &time_zone)?;
     let session = open_session(store, settings)?;
     let store_id = session.store_id().map_err(|error| Failure::of("read the store", &error))?;
     let stopwatch = Stopwatch::start();
@@ -213,10 +197,10 @@ pub fn is_archived(
     store: &Path,
     settings: &Settings,
     id: &MemoryId,
-    request: &UndoRequest,
+    at: Option<&str>,
 ) -> Result<bool, Failure> {
-    let (now, time_zone) = request.now(settings)?;
-    let resolved = open_store(store, settings)?.resolve(id, &time_zone, now);
+    let time_zone = settings.time_zone()?;
+    let resolved = open_store(store, settings)?.resolve(id, &time_zone, now(at, &time_zone)?);
     let resolved = resolved.map_err(|error| Failure::of("look for the memory", &error))?;
     let archived = [Status::Merged, Status::Archived, Status::Moved];
     Ok(archived.contains(&resolved.whereabouts))
@@ -229,10 +213,10 @@ pub fn is_archived(
 pub fn archived_memories(
     store: &Path,
     settings: &Settings,
-    request: &UndoRequest,
+    at: Option<&str>,
 ) -> Result<CandidatesDocument, Failure> {
-    let (now, time_zone) = request.now(settings)?;
-    let found = restorable(&open_store(store, settings)?, &time_zone, now);
+    let time_zone = settings.time_zone()?;
+    let found = restorable(&open_store(store, settings)?, &time_zone, now(at, &time_zone)?);
     let candidates = found.map_err(|error| Failure::of("restore", &error))?;
     Ok(CandidatesDocument { schema_version: 1, candidates })
 }
@@ -245,29 +229,22 @@ pub fn restore_memory(
     store: &Path,
     settings: &Settings,
     id: &MemoryId,
-    request: &UndoRequest,
+    at: Option<&str>,
     writes: bool,
 ) -> Result<RestoreDocument, Failure> {
-    let (now, time_zone) = request.now(settings)?;
-    let what = "restore";
-    if !writes {
+    let (run_id, restoration) = if writes {
+        let (run_id, restoration) =
+            run_upkeep(store, settings, at, "restore", "restore", |session, run| {
+                restore(session, id, run)
+            })?;
+        (Some(run_id), restoration)
+    } else {
+        let time_zone = settings.time_zone()?;
+        let now = now(at, &time_zone)?;
         let previewed = preview_restore(&open_store(store, settings)?, id, &time_zone, now);
-        let restoration = previewed.map_err(|error| Failure::of(what, &error))?;
-        let mode = Mode::DryRun;
-        return Ok(RestoreDocument { schema_version: 1, mode, run_id: None, restoration });
-    }
-    let session = open_session(store, settings)?;
-    let store_id = session.store_id().map_err(|error| Failure::of(what, &error))?;
-    let run = UpkeepRun {
-        run_id: &run_id(&store_id, now, "restore"),
-        now,
-        time_zone: &time_zone,
-        holder: &machine::holder(),
+        (None, previewed.map_err(|error| Failure::of("restore", &error))?)
     };
-    let restored = restore(&session, id, &run);
-    let (run_id, restoration) = restored.map_err(|error| Failure::of(what, &error))?;
-    let mode = Mode::Execute;
-    Ok(RestoreDocument { schema_version: 1, mode, run_id: Some(run_id), restoration })
+    Ok(RestoreDocument { schema_version: 1, mode: Mode::of(writes), run_id, restoration })
 }
 
 impl<'a> UndoDocument<'a> {
@@ -295,14 +272,7 @@ impl<'a> UndoDocument<'a> {
             state: None,
             executed: None,
             remaining: None,
-            units: outcomes.iter().map(UndoneDocument::of).collect(),
+            units: outcomes,
         }
-    }
-}
-
-impl<'a> UndoneDocument<'a> {
-    fn of(outcome: &'a UndoOutcome) -> Self {
-        let UndoOutcome { unit: (run_id, unit), what, ids, conflicts, remedies } = outcome;
-        Self { run_id, unit: *unit, what, ids, conflicts, remedies }
     }
 }

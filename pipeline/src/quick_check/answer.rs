@@ -1,11 +1,15 @@
 //! The answers of checks and saves.
 
+use std::fmt;
+
 use memfold_core::memory::{CategoryList, MemoryId};
 use memfold_core::row::{archives, reserved_prefix};
 use memfold_guard::Verdict;
 use memfold_guard::text::is_blank;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use tracing::Span;
 
 use super::engine::SaveError;
@@ -178,23 +182,61 @@ pub enum SavedOnce {
     AnotherRequest,
 }
 
-/// A memory to save or to check.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A memory to check or to save.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "MemoryRequest")]
 pub struct Incoming {
-    /// The id that it shall have; saving it again under this id changes nothing.
-    pub id: Option<String>,
-    /// Its text; a save needs it.
+    /// What it says; a save needs it.
     pub text: Option<String>,
-    /// Its categories.
-    pub categories: Vec<String>,
-    /// Its importance; `None`: 1.0 where it becomes a row of its own.
-    pub importance: Option<f64>,
-    /// Where it comes from; `None`: `agent`.
-    pub source: Option<String>,
-    /// Its vector.
+    /// Its vector; by default made by the configured provider, where there is one.
     pub vector: Option<Vec<f32>>,
-    /// The model that made the vector; `None`: the store's.
+    /// The model that made the vector; by default the store's.
     pub model: Option<String>,
+    /// Its categories.
+    #[serde(deserialize_with = "one_or_several")]
+    pub categories: Vec<String>,
+    /// Whose memory it is: the category `user:<id>`, across which nothing merges.
+    pub user_id: Option<String>,
+    /// How important it is; by default 1.0 for a new memory.
+    pub importance: Option<f64>,
+    /// Where it comes from; by default `agent`.
+    pub source: Option<String>,
+    /// Its id; saving it again under the same id changes nothing.
+    pub id: Option<String>,
+}
+
+/// Reads a list of categories; one may stand alone.
+fn one_or_several<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<String>, D::Error> {
+    given.deserialize_any(OneOrSeveral)
+}
+
+struct OneOrSeveral;
+
+impl<'de> Visitor<'de> for OneOrSeveral {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a category or a list of them")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_str<E>(self, category: &str) -> Result<Self::Value, E> {
+        Ok(vec![category.to_owned()])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list))
+    }
+}
+
+/// Returns categories, and with them that of a user.
+#[must_use]
+pub fn with_user(categories: &[String], user_id: Option<&str>) -> Vec<String> {
+    categories.iter().cloned().chain(user_id.map(|user| format!("user:{user}"))).collect()
 }
 
 /// Most components of a vector.
@@ -256,7 +298,11 @@ impl Incoming {
 
     fn fault(&self) -> Option<String> {
         let too_long = |name: &str| name.len() > NAME_BYTES_MAX;
-        let found = self.categories.len();
+        let categories = self.all_categories();
+        let found = categories.len();
+        if self.user_id.as_deref().is_some_and(is_blank) {
+            return Some("the user_id has no visible character".to_owned());
+        }
         if self.id.as_deref().is_some_and(is_blank) {
             return Some("the id has no visible character".to_owned());
         }
@@ -266,7 +312,7 @@ impl Incoming {
         if found > CATEGORIES_MAX {
             return Some(format!("{found} categories, expected at most {CATEGORIES_MAX}"));
         }
-        if self.categories.iter().any(|category| too_long(category)) {
+        if categories.iter().any(|category| too_long(category)) {
             return Some(format!("a category is longer than {NAME_BYTES_MAX} bytes"));
         }
         let importance = self.importance.and_then(importance_fault);
@@ -279,7 +325,12 @@ impl Incoming {
         self.source.as_deref().unwrap_or(SOURCE_DEFAULT)
     }
 
+    /// Returns its categories, that of its user included.
+    pub(super) fn all_categories(&self) -> Vec<String> {
+        with_user(&self.categories, self.user_id.as_deref())
+    }
+
     pub(super) fn boxed_categories(&self) -> Vec<Box<str>> {
-        self.categories.iter().collect::<CategoryList>().into_list()
+        self.all_categories().iter().collect::<CategoryList>().into_list()
     }
 }

@@ -27,7 +27,7 @@ mod write;
 pub(crate) use answer::importance_fault;
 pub use answer::{
     Check, CheckMatch, Coverage, Decision, ElapsedUs, Incoming, IndexUsed, SaveRequest, Saved,
-    SavedOnce, Written, vector_fault,
+    SavedOnce, Written, vector_fault, with_user,
 };
 pub use engine::{QuickCheck, QuickCheckOptions, SaveError};
 

@@ -205,7 +205,7 @@ impl<'a> Writing<'a> {
     /// The values that a memory takes over from the new one.
     fn taken_over(&self, memory: &Memory) -> Vec<(&'static str, Value)> {
         let mut categories: CategoryList = memory.categories.iter().collect();
-        self.incoming.categories.iter().for_each(|category| categories.add(category));
+        self.incoming.all_categories().iter().for_each(|category| categories.add(category));
         let categories = categories.into_list();
         let mut values = Vec::new();
         if categories != memory.categories {

@@ -79,7 +79,7 @@ commands! {
         |args| { let publishes = args.writes(); Named::written(&mut args.db, publishes) };
     /// Apply a saved plan, or a part of it (dry run unless --execute)
     Apply(apply::ApplyArgs) "apply", apply::run,
-        |args| Named::written(&mut args.db, args.execute && !args.dry_run);
+        |args| { let publishes = args.writing.writes(); Named::written(&mut args.db, publishes) };
     /// Undo a run or a part of it, or restore an archived memory (dry run unless --execute)
     Undo(undo::UndoArgs) "undo", undo::run,
         |args| { let publishes = args.writing.writes(); Named::written(&mut args.db, publishes) };

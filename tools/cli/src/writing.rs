@@ -12,9 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
 
-pub(crate) use memfold::ops::{
-    counted, may_write, noun, open_own_tables, open_session, path_word, store_words, undo_words,
-};
+pub(crate) use memfold::ops::{counted, noun, path_word, store_words, undo_words};
 
 /// Number of first bytes that identify a plan or a page of metrics.
 const HEAD_BYTES: u64 = 512;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Float64Array, StringArray};
 use memfold::execute::{ExecuteError, forbidden_by};
-use memfold::lookup::{Query, SearchError, Wanted};
+use memfold::lookup::{SearchError, Wanted};
 use memfold::machine;
 use memfold::ops::{
     self, Failure, FailureKind, Listener, Memories, MemoriesOptions, RecallRequest, SearchRequest,
@@ -135,12 +135,9 @@ impl Memory {
         limit: usize,
         threshold: Option<f64>,
     ) -> PyResult<String> {
-        let query = match &by {
-            (Some(text), None, None) => Query::Text(text),
-            (None, Some(vector), None) => Query::Vector(vector),
-            (None, None, Some(id)) => Query::Memory(id),
-            _ => return Err(input("a search is by one thing", "give one of text, vector and id")),
-        };
+        let (text, vector, id) = by;
+        let request = SearchRequest { text, vector, id, ..SearchRequest::default() };
+        let query = request.query().map_err(refused)?;
         let similarity_min = threshold.map(|least| {
             Similarity::new(least).ok_or_else(|| {
                 input(format!("threshold is {least}"), "use a cosine similarity from -1 to 1")
@@ -148,8 +145,8 @@ impl Memory {
         });
         let wanted = Wanted { neighbors: Some(limit), similarity_min: similarity_min.transpose()? };
         py.detach(|| {
-            let request = SearchRequest { query, wanted, scope: &[], no_index: false };
-            let found = self.memories.search(&request, &Remarks::default()).map_err(unsearched)?;
+            let found = self.memories.search(query, wanted, &[], false, &Remarks::default());
+            let found = found.map_err(unsearched)?;
             json_of(&Value::Array(
                 found
                     .matches
@@ -175,19 +172,11 @@ impl Memory {
             return Err(input(message, "use reflexive, standard, deep or exhaustive"));
         };
         py.detach(|| {
-            let request = RecallRequest {
-                text: &question.0,
-                vector: question.1.as_deref(),
-                mode,
-                limit,
-                include_summaries: false,
-                reason: false,
-                counts,
-                scope: &[],
-                now: machine::clock(),
-            };
-            let answered =
-                self.memories.recall(&request, &Remarks::default()).map_err(unsearched)?;
+            let ((query, vector), limit, no_count) = (question, Some(limit), !counts);
+            let request =
+                RecallRequest { query, vector, mode, limit, no_count, ..Default::default() };
+            let answered = self.memories.recall(&request, machine::clock(), &Remarks::default());
+            let answered = answered.map_err(unsearched)?;
             let found = answered.recalled.memories.iter();
             let found = found.map(|found| {
                 memory_json(
@@ -266,7 +255,7 @@ impl Memory {
             let hint = "saves and undos are taken back by their own run ids".to_owned();
             error(Kind::Store, failure.message, Some(hint))
         })?;
-        let undone = ops::undo(&self.path, &self.settings, &target, &request, watch);
+        let undone = ops::undo(&self.path, &self.settings, &target, &request, None, watch);
         let undone = undone.map_err(refused)?;
         let conflicts: Vec<&String> =
             undone.outcomes.iter().flat_map(|outcome| &outcome.conflicts).collect();
@@ -299,7 +288,8 @@ fn incoming(memory: NewMemory) -> PyResult<Incoming> {
     if importance.is_some_and(|importance| !importance.is_finite()) {
         return Err(input("importance is no finite number", "use 1.0 for a usual memory"));
     }
-    Ok(Incoming { id, text, categories, importance, source, vector, model })
+    let user_id = None;
+    Ok(Incoming { text, vector, model, categories, user_id, importance, source, id })
 }
 
 fn has_direction(vector: &[f32]) -> bool {

@@ -9,13 +9,11 @@ use memfold_datasets::{
 };
 use memfold_index::file::generations::COLUMNS_FILE;
 use memfold_index::file::{FileMode, GenerationWriter};
-use memfold_index::index_file::OpenIndexFileError;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
 use super::rows::ReadRows;
 use super::{CorpusColumns, CorpusOrigin, FileStamp, rows};
-use crate::lookup::SearchError;
 use crate::lookup::build::{identity_of, write_origin, write_tiers};
 use crate::lookup::{BuiltIndex, IndexError, TierChoice};
 
@@ -140,10 +138,4 @@ fn record<'a>(corpus: &'a Corpus, row: Row, vector: &'a [f32]) -> ColumnRecord<'
     let rowid = corpus.ordinal(row).cast_signed();
     let id = corpus.id(row).unwrap_or_default();
     ColumnRecord { rowid, id, vector, ..ColumnRecord::default() }
-}
-
-impl From<OpenIndexFileError> for SearchError {
-    fn from(error: OpenIndexFileError) -> Self {
-        Self::Damaged(error.to_string())
-    }
 }

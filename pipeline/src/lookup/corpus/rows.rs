@@ -93,17 +93,9 @@ impl<'a> SearchedRows<'a> {
 
     /// Finds the row in an index, where rows are in the order of ids, then of vectors.
     fn first_indexed(self, index: &CorpusIndex, id: &str) -> Result<Option<Row>, SearchError> {
-        let count = index.files().columns().len() as u32;
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = u32::midpoint(low, high);
-            match index.files().columns().id_at(Row(middle))? < id {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
         let mut first = None;
-        for row in (low..count).map(Row) {
+        let count = index.files().columns().len() as u32;
+        for row in (index.files().first_row(id)?.0..count).map(Row) {
             if index.files().columns().id_at(row)? != id {
                 break;
             }

@@ -8,7 +8,7 @@ use memfold::ops::{self, ApplyDocument, ApplyRequest, RunFiles, Settings, StoreP
 use memfold_core::plan::SavedPlan;
 use memfold_guard::text::excerpt;
 
-use crate::args::{GlobalArgs, store_path, whole};
+use crate::args::{GlobalArgs, WritingArgs, store_path};
 use crate::call::Call;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
@@ -29,15 +29,8 @@ pub(crate) struct ApplyArgs {
     pub(crate) db: StorePath,
     /// A saved plan (its id, the beginning of it, or latest) or a plan file
     pub(crate) plan: String,
-    /// Only these actions: labels (a17), risks (identical, trivial, reworded) or types
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
-    /// Not these actions
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
-    pub(crate) except: Vec<String>,
-    /// Apply N units at most; running again continues
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
-    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) request: ApplyRequest,
     /// Write the report here (JSON), and its Markdown beside it
     #[arg(long, value_name = "FILE", conflicts_with = "report_dir", requires = "execute")]
     pub(crate) report: Option<PathBuf>,
@@ -48,18 +41,8 @@ pub(crate) struct ApplyArgs {
     /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
     #[arg(long, value_name = "FILE", requires = "execute")]
     pub(crate) metrics: Option<PathBuf>,
-    /// Write to the store
-    #[arg(long)]
-    pub(crate) execute: bool,
-    /// Write nothing; this is the default and wins over --execute
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Execute although the fact guard or protection is off
-    #[arg(long)]
-    pub(crate) allow_unguarded: bool,
-    /// Write times as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
 }
 
 pub(crate) fn run(call: Call<'_>, args: &ApplyArgs) -> Result<Exit, Failure> {
@@ -74,7 +57,7 @@ fn apply_plan(call: Call<'_>, args: &ApplyArgs) -> Result<Exit, Failure> {
     let settings =
         Settings::load_for_plan(&call.global.sources, Some(&args.db), &saved.plan.overrides)?;
     settings.show_notices(&call.printer);
-    let selection = ops::selection(&args.only, &args.except, saved.actions.len())?;
+    let selection = ops::selection(&args.request.only, &args.request.except, saved.actions.len())?;
     note_not_approved(&selection, &saved, call.printer);
     let files = RunFiles {
         plan: None,
@@ -85,17 +68,10 @@ fn apply_plan(call: Call<'_>, args: &ApplyArgs) -> Result<Exit, Failure> {
     let plan_file = [Path::new(&args.plan)].into_iter().filter(|plan| plan.is_file());
     let inputs = plan_file.chain(call.global.sources.config.as_deref());
     writing::check_files(&files, Outputs::beside(inputs).and_store(&args.db))?;
-    if writing::may_write(&settings, args.execute, args.dry_run, &call.printer) {
-        let request = ApplyRequest {
-            only: args.only.clone(),
-            except: args.except.clone(),
-            limit: args.limit,
-            allow_unguarded: args.allow_unguarded,
-            now: args.now.clone(),
-        };
-        let bars = Bars::new(call.printer);
+    if call.may_write(&settings, &args.writing) {
+        let (now, bars) = (args.writing.now.as_deref(), Bars::new(call.printer));
         let (execution, mut written) =
-            ops::apply(&args.db, &settings, &saved, &request, &files, &bars)?;
+            ops::apply(&args.db, &settings, &saved, &args.request, now, &files, &bars)?;
         written.failures.extend(show(call, args, &execution, &saved).err());
         return Ok(writing::end_run(&execution, &written, &args.db, call.printer));
     }
@@ -128,15 +104,16 @@ fn show(
 
 /// The options about how a plan is applied, to be repeated in a command.
 fn repeated(words: Words, global: &GlobalArgs, args: &ApplyArgs) -> Words {
+    let ApplyRequest { only, except, limit, allow_unguarded } = &args.request;
     let joined = |picks: &[String]| (!picks.is_empty()).then(|| picks.join(","));
     words
-        .values("--only", joined(&args.only))
-        .values("--except", joined(&args.except))
-        .values("--limit", args.limit)
-        .values("--now", &args.now)
+        .values("--only", joined(only))
+        .values("--except", joined(except))
+        .values("--limit", *limit)
+        .values("--now", &args.writing.now)
         .path("--report-dir", args.report_dir.as_deref())
         .path("--metrics", args.metrics.as_deref())
-        .flag("--allow-unguarded", args.allow_unguarded)
+        .flag("--allow-unguarded", *allow_unguarded)
         .global(global)
 }
 

@@ -48,13 +48,12 @@ pub(crate) struct MemoryArgs {
 /// Takes a memory as typed.
 pub(super) fn incoming(text: Option<&String>, args: &MemoryArgs) -> Result<Incoming, Failure> {
     Ok(Incoming {
-        id: None,
         text: text.cloned(),
-        categories: args.categories.clone(),
-        importance: None,
-        source: args.source.clone(),
         vector: args.vector.as_deref().map(context::typed_vector).transpose()?,
         model: args.model.clone(),
+        categories: args.categories.clone(),
+        source: args.source.clone(),
+        ..Incoming::default()
     })
 }
 

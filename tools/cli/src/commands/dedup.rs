@@ -78,16 +78,13 @@ pub(crate) fn run(call: Call<'_>, args: &DedupArgs) -> Result<Exit, Failure> {
 
 fn load(args: &DedupArgs, inputs: &[PathBuf], pool: &Pool, bars: &Bars) -> Result<Corpus, Failure> {
     let options = CorpusOptions {
-        vector_column: args.vector_column.clone(),
-        id_column: args.id_column.clone(),
         order_column: match &args.keep {
             KeepArg::First | KeepArg::MostCentral => None,
             KeepArg::Newest => Some("created_at".to_owned()),
             KeepArg::Column(name) => Some(name.clone()),
         },
-        scratch_dir: ops::scratch_dir(),
         pool: Some(pool),
-        progress: bars,
+        ..args.columns.options(&ops::scratch_dir(), bars)
     };
     let corpus = Corpus::open(inputs, &options).map_err(|error| unreadable(&error))?;
     bars.end();

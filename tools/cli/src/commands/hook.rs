@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{self, Args, Subcommand, ValueHint};
 use memfold::machine;
 use memfold::ops::{Settings, StorePath};
-use memfold::session_start::{SessionPlace, session_context};
+use memfold::session_start::session_context;
 use memfold_core::lifecycle::{HookInput, hook_output};
 use memfold_core::report::shell_words;
 use memfold_guard::text::printable_json;
@@ -127,16 +127,9 @@ fn context(call: Call<'_>, args: &HookStoreArgs, directory: &Path) -> Result<Str
     }
     let patience = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
     let options = OpenOptions::default().busy_timeout(patience.min(PATIENCE));
-    let place = SessionPlace {
-        directory: &directory.to_string_lossy(),
-        branch: &git_branch(directory).unwrap_or_default(),
-        retention: &settings.configuration.settings.lifecycle.retention,
-        time_zone: &settings.time_zone()?,
-        now: machine::clock(),
-    };
-    let made = session_context(&BrainDb::at(&store, options), &place)
-        .map_err(|error| Failure::of(&format!("read {}", store.display()), &error))?;
-    Ok(made.map(|block| block.text).unwrap_or_default())
+    let branch = git_branch(directory).unwrap_or_default();
+    let (store, directory) = (BrainDb::at(&store, options), directory.to_string_lossy());
+    session_context(&store, &settings, &directory, &branch, machine::clock())
 }
 
 fn store_above(directory: &Path) -> Result<PathBuf, Failure> {

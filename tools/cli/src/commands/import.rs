@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
-use memfold::import::Imported;
-use memfold::ops::{self, ImportRequest};
+use memfold::import::{ImportRequest, Imported};
+use memfold::ops;
 use memfold_core::report::shell_words;
 use memfold_datasets::DataError;
 use memfold_datasets::texts::{SHAPES, Shape, TextFields, TextFile};

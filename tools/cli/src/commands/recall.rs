@@ -52,23 +52,21 @@ pub(crate) fn run(call: Call<'_>, args: &RecallArgs) -> Result<Exit, Failure> {
     let settings = call.settings(&args.place.db)?;
     let time_zone = settings.time_zone()?;
     let now = ops::now(args.now.as_deref(), &time_zone)?;
-    let vector = args.vector.as_deref().map(context::typed_vector).transpose()?;
-    let index_dir = args.place.index_dir.as_deref();
-    let options = MemoriesOptions { index_dir, may_count: true, embeds: vector.is_none() };
-    let memories = Memories::open(&args.place.db, &settings, options)?;
-    let open = stopwatch.seconds();
     let request = RecallRequest {
-        text: &args.query,
-        vector: vector.as_deref(),
+        query: args.query.clone(),
+        vector: args.vector.as_deref().map(context::typed_vector).transpose()?,
         mode: args.mode,
-        limit: args.limit as usize,
+        limit: Some(args.limit as usize),
         include_summaries: args.include_summaries,
         reason: args.reason,
-        counts: !args.no_count,
-        scope: &[],
-        now,
+        no_count: args.no_count,
+        ..RecallRequest::default()
     };
-    let recalled = memories.recall(&request, &call.printer).map_err(|error| {
+    let index_dir = args.place.index_dir.as_deref();
+    let options = MemoriesOptions { index_dir, may_count: true, embeds: request.vector.is_none() };
+    let memories = Memories::open(&args.place.db, &settings, options)?;
+    let open = stopwatch.seconds();
+    let recalled = memories.recall(&request, now, &call.printer).map_err(|error| {
         Failure::of(&format!("recall from {}", args.place.db.display()), &error)
     })?;
     let Answered { recalled: found, answer: reasoned, .. } = recalled;

@@ -8,26 +8,20 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
-use std::path::Path;
 
 use clap::{self, Args, ValueHint};
 use console::Term;
-use jiff::tz::TimeZone;
-use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep_both, undo};
-use memfold::machine;
+use memfold::execute::Selection;
 use memfold::ops::{
-    self, FailureKind, Settings, StorePath, named_by, saved_plan, selection, with_merged,
+    self, Reviewer, Settings, StorePath, named_by, saved_plan, selection, with_merged,
 };
 use memfold::settle::Settlement;
 use memfold::texts;
 use memfold_core::plan::{Action, ActionState, SavedAction, SavedPlan};
-use memfold_core::report::{Commands, run_id};
-use memfold_core::time::Instant;
+use memfold_core::report::Commands;
 use memfold_guard::text::excerpt;
 use memfold_index::NoProgress;
-use memfold_store::brain_db::Session;
-use memfold_store::journal::RevertOptions;
-use memfold_store::{LoadRequest, StoreError};
+use memfold_store::LoadRequest;
 use serde::Serialize;
 
 use self::walk::Lines;
@@ -38,7 +32,7 @@ use crate::commands::review::card::Material;
 use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{self};
+use crate::printer::{self, Printer};
 use crate::progress::Bars;
 use crate::writing;
 
@@ -179,16 +173,9 @@ pub(crate) fn run(call: Call<'_>, args: &ReviewArgs) -> Result<Exit, Failure> {
         guard: &guard,
         now,
     };
-    let mut writer = Writer {
-        db: &args.db,
-        settings: &settings,
-        plan_id: plan.plan_id.clone(),
-        store_id: plan.plan.store_id.clone(),
-        fixed_now: args.writing.now.is_some().then_some(now),
-        time_zone,
-        kept: BTreeMap::new(),
-    };
-    writer.check_tables()?;
+    // Tables of a later version are refused before the first question.
+    let reviewer = Reviewer::begin(&args.db, &settings, &plan, args.writing.now.as_deref())?;
+    let mut writer = Writer { reviewer, printer: call.printer, kept: BTreeMap::new() };
     let name = plan.plan_id.clone();
     let walk = Walk::new(&material, plan, &chosen);
     if walk.is_over() && !call.global.json {
@@ -238,8 +225,9 @@ fn settle(
         ));
     }
     settings.show_notices(&call.printer);
+    let guard = settings.guard()?;
     for key in &args.names {
-        flags::settle_pair(call, args, key, settlement, settings)?;
+        flags::settle_pair(call, args, key, settlement, settings, &guard)?;
     }
     Ok(Exit::Done)
 }
@@ -272,14 +260,9 @@ fn answer_all(
     let count = actions.len() as u64;
     let writes = call.may_write(settings, &args.writing);
     if writes && count > 0 {
-        let time_zone = settings.time_zone()?;
-        let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
-        let session = writing::open_own_tables(&args.db, settings)?;
         let positions: Vec<usize> = actions.iter().map(|action| action.position).collect();
-        session
-            .prepare(&now.to_naive_local(&time_zone))
-            .and_then(|_| session.decide(&plan.plan_id, &positions, state))
-            .map_err(|error| failure(&error))?;
+        Reviewer::begin(&args.db, settings, plan, args.writing.now.as_deref())?
+            .decide(&positions, state)?;
     }
     let tally = match state {
         ActionState::Approved => Tally { approved: count, ..Tally::default() },
@@ -344,112 +327,37 @@ fn report(call: Call<'_>, args: &ReviewArgs, plan_id: &str, tally: Tally) -> Res
     call.printer.data(&format!("\n{}\n", lines.join("\n")))
 }
 
-/// Writes each answer in a transaction of its own; nothing is open while a person thinks.
+/// Writes each answer at once; nothing is open while a person thinks.
 struct Writer<'a> {
-    db: &'a Path,
-    settings: &'a Settings,
-    plan_id: String,
-    store_id: String,
-    /// The time given on the command line, in place of the clock's.
-    fixed_now: Option<Instant>,
-    time_zone: TimeZone,
+    reviewer: Reviewer<'a>,
+    printer: Printer,
     /// The runs that kept memories apart, by the action's position.
     kept: BTreeMap<usize, String>,
 }
 
-impl Writer<'_> {
-    fn now(&self) -> Instant {
-        self.fixed_now.unwrap_or_else(machine::clock)
-    }
-
-    fn at(&self) -> String {
-        self.now().to_naive_local(&self.time_zone)
-    }
-
-    /// Refuses tables of a later version before the first question.
-    fn check_tables(&self) -> Result<(), Failure> {
-        self.beside_runs(|session| session.prepare(&self.at()).map(drop))
-    }
-
-    /// Writes to memfold's own tables, also while others are at work.
-    fn beside_runs(
-        &self,
-        write: impl FnOnce(&Session) -> Result<(), StoreError>,
-    ) -> Result<(), Failure> {
-        let session = writing::open_own_tables(self.db, self.settings)?;
-        write(&session).map_err(|error| failure(&error))
-    }
-
-    fn decide(&self, action: &SavedAction, state: ActionState) -> Result<(), Failure> {
-        self.beside_runs(|session| session.decide(&self.plan_id, &[action.position], state))
-    }
-
-    fn undo(&self, run: &str) -> Result<(), Failure> {
-        let session = writing::open_session(self.db, self.settings)?;
-        let now = self.now();
-        let undone = undo(
-            &session,
-            &UndoRequest {
-                target: &UndoTarget::Run(run.to_owned()),
-                options: RevertOptions::default(),
-                remerge_ok: true,
-                run_id: &run_id(&self.store_id, now, run),
-                now,
-                time_zone: &self.time_zone,
-                holder: &machine::holder(),
-                progress: &NoProgress,
-                clock: &|| 0.0,
-            },
-        );
-        let undone = undone.map_err(|error| Failure::of("undo", &error))?;
-        if undone.executed.applied == 1 {
-            return Ok(());
-        }
-        let conflicts = undone.outcomes.iter().flat_map(|outcome| &outcome.conflicts);
-        let conflicts: Vec<&str> = conflicts.map(String::as_str).collect();
-        let message = format!("failed to take the answer back: {}", conflicts.join("; "));
-        Err(Failure { kind: FailureKind::Failed, message, hint: None })
-    }
-}
-
 impl ReviewStore for Writer<'_> {
     fn approve(&mut self, action: &SavedAction) -> Result<(), Failure> {
-        self.decide(action, ActionState::Approved)
+        self.reviewer.decide(&[action.position], ActionState::Approved)
     }
 
     fn reject(&mut self, action: &SavedAction) -> Result<(), Failure> {
-        self.decide(action, ActionState::Rejected)
+        self.reviewer.decide(&[action.position], ActionState::Rejected)
     }
 
     fn keep_both(&mut self, action: &SavedAction) -> Result<(), Failure> {
-        let session = writing::open_session(self.db, self.settings)?;
-        let run = keep_both(
-            &session,
-            &KeepBothRequest {
-                plan_id: &self.plan_id,
-                action,
-                run_id: &run_id(&self.store_id, self.now(), &action.label()),
-                at: &self.at(),
-                holder: &machine::holder(),
-            },
-        );
-        self.kept.insert(action.position, run.map_err(|error| failure(&error))?);
+        self.kept.insert(action.position, self.reviewer.keep_both(action)?);
         Ok(())
     }
 
     fn amend(&mut self, action: &SavedAction, amended: Option<&Action>) -> Result<(), Failure> {
-        self.beside_runs(|session| session.amend(&self.plan_id, action.position, amended))
+        self.reviewer.amend(action, amended)
     }
 
     fn take_back(&mut self, action: &SavedAction) -> Result<(), Failure> {
         if let Some(run) = self.kept.get(&action.position) {
-            self.undo(run)?;
+            self.reviewer.undo(run, &self.printer)?;
             self.kept.remove(&action.position);
         }
-        self.decide(action, ActionState::Proposed)
+        self.reviewer.decide(&[action.position], ActionState::Proposed)
     }
-}
-
-fn failure(error: &StoreError) -> Failure {
-    Failure::of("write the answer", error)
 }

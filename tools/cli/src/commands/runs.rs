@@ -10,7 +10,7 @@ use memfold::ops::{RunDocument, RunsDocument, StorePath, find_run};
 use memfold_core::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_guard::text::excerpt;
 
-use crate::args::{Age, WritingArgs, age, store_path};
+use crate::args::{WritingArgs, age_us, store_path};
 use crate::call::Call;
 use crate::commands::audit::said;
 use crate::context::open_store;
@@ -40,16 +40,16 @@ pub(crate) struct RunsArgs {
     pub(crate) plans: bool,
     /// Remove older entries of the journal: hours, days or weeks (24h, 90d, 12w); what they say can
     /// no longer be undone (dry run unless --execute)
-    #[arg(long, value_name = "AGE", value_parser = age, conflicts_with = "run")]
-    pub(crate) prune_older_than: Option<Age>,
+    #[arg(long, value_name = "AGE", value_parser = age_us, conflicts_with = "run")]
+    pub(crate) prune_older_than: Option<i64>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
 }
 
 pub(crate) fn run(call: Call<'_>, args: &RunsArgs) -> Result<Exit, Failure> {
     let settings = call.settings(&args.db)?;
-    if let Some(age) = args.prune_older_than {
-        return prune::run(call, args, age, &settings);
+    if let Some(age_us) = args.prune_older_than {
+        return prune::run(call, args, age_us, &settings);
     }
     if args.writing.execute {
         return Err(Failure::usage(
@@ -150,8 +150,8 @@ fn heading(run: &RunSummary) -> String {
 
 fn unit_row(unit: &UnitSummary) -> Vec<String> {
     let mut actions = unit.actions.clone();
-    if let Some((run_id, number)) = &unit.reverts {
-        actions.push(format!("takes back unit {number} of {run_id}"));
+    if let Some(reverted) = &unit.reverts {
+        actions.push(format!("takes back unit {} of {}", reverted.unit, reverted.run_id));
     }
     let state = match &unit.undone_by {
         Some(run_id) => format!("{} by {}", shown(&unit.state), shown(run_id)),

@@ -11,7 +11,6 @@ use memfold::ops::{
 };
 use memfold::quick_check::{Incoming, SaveError, Saved, Written};
 use memfold_guard::text::excerpt;
-use serde::Deserialize;
 
 use super::check::screen;
 use crate::args::{StorePlaceArgs, finite};
@@ -54,7 +53,8 @@ pub(crate) struct SaveArgs {
 /// The end of the help of `memfold save`.
 const SAVE_LINES: &str = "\
 A line of --jsonl has `text`, and may have `vector`, `model`, `categories`,
-`importance`, `source` and `id`; it is answered by a line of JSON on stdout.
+`user_id`, `importance`, `source` and `id`; it is answered by a line of JSON on
+stdout.
 A line that cannot be saved is answered with `stored: false`, and the next one
 follows; the exit code is then 4.";
 
@@ -190,32 +190,6 @@ fn told(saved: &Saved) -> String {
 /// Longer lines are refused: no memory is this long.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// A line of `--jsonl`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
-    text: String,
-    #[serde(default)]
-    vector: Option<Vec<f32>>,
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    categories: Option<Categories>,
-    #[serde(default)]
-    importance: Option<f64>,
-    #[serde(default)]
-    source: Option<String>,
-    #[serde(default)]
-    id: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Categories {
-    One(String),
-    Several(Vec<String>),
-}
-
 /// Lines of a file, or of stdin where it is `-`.
 struct Lines {
     input: Box<dyn BufRead>,
@@ -274,21 +248,11 @@ impl Lines {
 }
 
 fn read(line: &[u8]) -> Result<Incoming, String> {
-    let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let categories = match line.categories {
-        None => Vec::new(),
-        Some(Categories::One(category)) => vec![category],
-        Some(Categories::Several(categories)) => categories,
-    };
-    Ok(Incoming {
-        id: line.id,
-        text: Some(line.text),
-        categories,
-        importance: line.importance,
-        source: line.source,
-        vector: line.vector,
-        model: line.model,
-    })
+    let incoming: Incoming = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    match incoming.text {
+        Some(_) => Ok(incoming),
+        None => Err("missing field `text`".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memfold::lookup::{Query, SearchError, Searched};
 use memfold::machine::Stopwatch;
-use memfold::ops::{Elapsed, Memories, MemoriesOptions, SearchDocument, SearchRequest};
+use memfold::ops::{Elapsed, Memories, MemoriesOptions, SearchDocument};
 use memfold_datasets::results::NeighborRow;
 use memfold_index::Row;
 
@@ -48,9 +48,8 @@ pub(crate) fn run(call: Call<'_>, args: &SearchArgs) -> Result<Exit, Failure> {
         (None, Some(text)) => Query::Text(text),
         (None, None) => Query::Vector(typed.as_deref().unwrap_or_default()),
     };
-    let request =
-        SearchRequest { query, wanted: results::wanted(args), scope: &[], no_index: args.no_index };
-    let found = memories.search(&request, &call.printer).map_err(|error| failed(args, &error))?;
+    let found = memories.search(query, results::wanted(args), &[], args.no_index, &call.printer);
+    let found = found.map_err(|error| failed(args, &error))?;
     let (index, found) = (found.index, found.matches);
     let total = stopwatch.seconds();
     tell(found.searched, call.printer);

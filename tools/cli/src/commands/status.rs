@@ -55,7 +55,7 @@ pub(crate) fn run(call: Call<'_>, args: &StatusArgs) -> Result<Exit, Failure> {
         None if args.exit_code => Exit::Failure,
         _ => Exit::Done,
     };
-    call.show(&status.document_with(args.list), || match (args.list, &status.due) {
+    call.show(&status.document(args.list), || match (args.list, &status.due) {
         (Some(tier), _) => tiers::list_text(&status.tiers, tier),
         (None, Some(reason)) if args.exit_code => format!("{reason}\n"),
         (None, None) if args.exit_code => {

@@ -26,59 +26,33 @@ pub(crate) struct UndoArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     #[arg(value_parser = store_path(), value_hint = ValueHint::AnyPath)]
     pub(crate) db: StorePath,
-    /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
-    /// no undo, and still has something to take back
-    #[arg(conflicts_with = "memory")]
-    pub(crate) run: Option<String>,
-    /// Only the unit with this action (a17): of RUN, or of the last run that applied one
-    #[arg(long, value_name = "A", conflicts_with = "memory")]
-    pub(crate) action: Option<String>,
-    /// Only this memory: an archived one lives again, alone, apart from what it was merged into; of
-    /// another, the last unit that changed it is taken back
-    #[arg(long, value_name = "ID")]
-    pub(crate) memory: Option<String>,
+    #[command(flatten)]
+    pub(crate) request: UndoRequest,
     /// List archived memories worth a look: edited since, or their survivor is gone
     #[arg(long, conflicts_with_all = ["run", "action", "memory", "execute"])]
     pub(crate) archived: bool,
-    /// Also restore memories that were changed since
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Also recreate memories that were deleted since
-    #[arg(long)]
-    pub(crate) recreate: bool,
-    /// Allow later runs to merge these again
-    #[arg(long)]
-    pub(crate) remerge_ok: bool,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
 }
 
 pub(crate) fn run(call: Call<'_>, args: &UndoArgs) -> Result<Exit, Failure> {
     let settings = call.settings(&args.db)?;
-    let request = UndoRequest {
-        run: args.run.clone(),
-        action: args.action.clone(),
-        memory: args.memory.clone(),
-        force: args.force,
-        recreate: args.recreate,
-        remerge_ok: args.remerge_ok,
-        now: args.writing.now.clone(),
-    };
+    let (request, now) = (&args.request, args.writing.now.as_deref());
     if args.archived {
-        let found = ops::archived_memories(&args.db, &settings, &request)?;
+        let found = ops::archived_memories(&args.db, &settings, now)?;
         return call.show(&found, || restore::listed(args, &found.candidates));
     }
     let target = request.target(&args.db, &settings)?;
     let writes = call.may_write(&settings, &args.writing);
     if let UndoTarget::Memory(id) = &target
-        && ops::is_archived(&args.db, &settings, id, &request)?
+        && ops::is_archived(&args.db, &settings, id, now)?
     {
-        let restored = ops::restore_memory(&args.db, &settings, id, &request, writes)?;
+        let restored = ops::restore_memory(&args.db, &settings, id, now, writes)?;
         return restore::show(call, args, &restored);
     }
     if writes {
         let bars = Bars::new(call.printer);
-        let undone = ops::undo(&args.db, &settings, &target, &request, &bars)?;
+        let undone = ops::undo(&args.db, &settings, &target, request, now, &bars)?;
         call.show(&UndoDocument::of_run(&target, &undone), || undone_text(args, &undone))?;
         return Ok(undone.state.into());
     }
@@ -108,7 +82,7 @@ fn undone_text(args: &UndoArgs, undone: &Undo) -> String {
         };
         text.push_str(&format!("{count} {were} not tried; run undo again\n"));
     }
-    if undone.executed.applied > 0 && !args.remerge_ok {
+    if undone.executed.applied > 0 && !args.request.remerge_ok {
         text.push_str(KEPT_APART);
     }
     if undone.executed.applied > 0 {
@@ -138,7 +112,7 @@ fn preview_text(
         text.push_str(&format!("  and {} more\n", count - SHOWN));
     }
     text.push_str(&conflicts(outcomes));
-    if count > 0 && !args.remerge_ok {
+    if count > 0 && !args.request.remerge_ok {
         text.push_str("later runs keep these apart; --remerge-ok lets them merge these again\n");
     }
     if count > 0 {
@@ -154,13 +128,14 @@ fn command(global: &GlobalArgs, args: &UndoArgs, target: &UndoTarget) -> String 
         UndoTarget::Action { run_id, .. } => run_id.as_ref(),
         UndoTarget::Memory(_) => None,
     };
+    let UndoRequest { action, memory, force, recreate, remerge_ok, .. } = &args.request;
     run.into_iter()
         .fold(Words::default(), |words, run| words.word(run))
-        .values("--action", &args.action)
-        .values("--memory", &args.memory)
-        .flag("--force", args.force)
-        .flag("--recreate", args.recreate)
-        .flag("--remerge-ok", args.remerge_ok)
+        .values("--action", action)
+        .values("--memory", memory)
+        .flag("--force", *force)
+        .flag("--recreate", *recreate)
+        .flag("--remerge-ok", *remerge_ok)
         .values("--now", &args.writing.now)
         .word("--execute")
         .global(global)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use jiff::tz::TimeZone;
+use memfold::settle::Settlement;
 use memfold_core::lifecycle::{Edge, Tier, TierAssignment};
 use memfold_core::lineage::{Branch, Explanation};
 use memfold_core::memory::{Memory, MemoryId, Status};
@@ -15,7 +16,7 @@ use serde::Deserialize;
 
 use super::shell::{Fields, Id, Page, Shell, place};
 use crate::http::{On, Query};
-use crate::service::{Problem, ServedStore, SettledAs};
+use crate::service::{Problem, ServedStore};
 
 /// Pairs on a page.
 const PAIRS_SHOWN: usize = 50;
@@ -73,7 +74,7 @@ impl PairView {
 #[derive(Debug, Deserialize)]
 pub(super) struct SettleFields {
     key: String,
-    settlement: SettledAs,
+    settlement: Settlement,
 }
 
 pub(super) async fn settle(Fields(on, fields): Fields<SettleFields>) -> Page {

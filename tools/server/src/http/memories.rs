@@ -4,19 +4,18 @@ use axum::extract::Path;
 use axum::http::HeaderMap;
 use memfold::ops::{
     CheckDocument, Elapsed, FlagsDocument, RecallDocument, SaveDocument, SearchDocument,
-    SettledDocument,
 };
 
 use super::answers::{Answer, On, Sent, json, json_bytes};
 use crate::service::{
-    MemoryRequest, Problem, ProblemKind, RecallRequest, SaveAnswer, SearchRequest, SettleRequest,
+    Incoming, Problem, ProblemKind, RecallRequest, SaveAnswer, SearchRequest, SettleRequest,
 };
 
-pub(super) async fn check(on: On, Sent(request): Sent<MemoryRequest>) -> Answer {
+pub(super) async fn check(on: On, Sent(request): Sent<Incoming>) -> Answer {
     on.work(move |store| json(&CheckDocument::new(&store.check(request)?))).await
 }
 
-pub(super) async fn save(on: On, headers: HeaderMap, Sent(request): Sent<MemoryRequest>) -> Answer {
+pub(super) async fn save(on: On, headers: HeaderMap, Sent(request): Sent<Incoming>) -> Answer {
     let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
     let key = key
         .transpose()
@@ -62,11 +61,7 @@ pub(super) async fn settle(
     Path(key): Path<String>,
     Sent(request): Sent<SettleRequest>,
 ) -> Answer {
-    on.work(move |store| {
-        let (run, settled) = store.settle(&key, request.settlement)?;
-        json(&SettledDocument::new(Some(run), settled))
-    })
-    .await
+    on.work(move |store| json(&store.settle(&key, request.settlement)?)).await
 }
 
 pub(super) async fn proposals(on: On) -> Answer {
@@ -74,7 +69,7 @@ pub(super) async fn proposals(on: On) -> Answer {
 }
 
 pub(super) async fn stats(on: On) -> Answer {
-    on.work(|store| json(&store.status()?.document())).await
+    on.work(|store| json(&store.status()?.document(None))).await
 }
 
 #[cfg(test)]

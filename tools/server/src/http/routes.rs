@@ -26,8 +26,8 @@ use super::{compatible, memories, openapi, runs};
 use crate::metrics::store_gauges;
 use crate::schedule::{ScheduleSettings, ScheduleView, Schedules};
 use crate::service::{
-    ApplyRequest, CompactAllAnswer, CompactAnswer, DecisionsRequest, HistoryAnswer, JobDocument,
-    MemoryRequest, Problem, ProblemKind, ProposalsDocument, RecallRequest, RunAnswer, RunOptions,
+    ApplyRequest, CompactAllAnswer, CompactAnswer, DecisionsRequest, HistoryAnswer, Incoming,
+    JobDocument, Problem, ProblemKind, ProposalsDocument, RecallRequest, RunAnswer, RunOptions,
     RunRequest, SearchRequest, Service, SettleRequest, UndoRequest,
 };
 use crate::telemetry::join_trace;
@@ -125,10 +125,10 @@ impl Operation {
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         op("POST /v1/check", memories::check, "Tells whether a memory is known; writes nothing")
-            .body::<MemoryRequest>()
+            .body::<Incoming>()
             .published("Check"),
         op("POST /v1/save", memories::save, "Remembers a memory unless it is known")
-            .body::<MemoryRequest>()
+            .body::<Incoming>()
             .published("Save")
             .parameters(&["store", "Idempotency-Key"]),
         op("POST /v1/search", memories::search, "Finds the nearest memories")

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use memfold::ops::SettledDocument;
 use memfold::quick_check::{Check, Decision, Saved};
+use memfold::settle::Settlement;
 use memfold_core::memory::{Memory, MemoryId};
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::schema_for_type;
@@ -19,8 +21,7 @@ use super::answers::{Conflict, Rest, Said, Similar, brief, few, fitted, notes, r
 use super::plans::{consolidate, duplicates};
 use super::{Agent, AgentTool};
 use crate::service::{
-    MemoryRequest, Problem, ProblemKind, RecallMode, RecallRequest, SaveAnswer, ServedStore,
-    Service, SettledAs,
+    Incoming, Problem, ProblemKind, RecallMode, RecallRequest, SaveAnswer, ServedStore, Service,
 };
 
 /// Instructions for an agent when it connects.
@@ -248,13 +249,8 @@ struct SaveResult {
 
 async fn save(service: Arc<Service>, asked: SaveParameters) -> Result<SaveResult, Problem> {
     let SaveParameters { text, categories, user_id, importance, store } = asked;
-    let request = MemoryRequest {
-        text: Some(text),
-        categories,
-        user_id,
-        importance,
-        ..MemoryRequest::default()
-    };
+    let request =
+        Incoming { text: Some(text), categories, user_id, importance, ..Incoming::default() };
     service
         .on(store.as_deref(), move |store| match store.save(request, None)? {
             SaveAnswer::Now(saved) => SaveResult::of(&saved, store),
@@ -514,8 +510,7 @@ struct CheckResult {
 
 async fn check(service: Arc<Service>, asked: CheckParameters) -> Result<CheckResult, Problem> {
     let CheckParameters { text, categories, user_id, after, store } = asked;
-    let request =
-        MemoryRequest { text: Some(text), categories, user_id, ..MemoryRequest::default() };
+    let request = Incoming { text: Some(text), categories, user_id, ..Incoming::default() };
     let work = move |store: &Arc<ServedStore>| {
         let check = store.check(request)?;
         let fates = store.fates(said_of(&check))?;
@@ -595,7 +590,7 @@ struct ResolveParameters {
     /// The conflict, as memory_conflicts or memory_save names it.
     key: String,
     /// How it is settled.
-    settlement: SettledAs,
+    settlement: Settlement,
     /// The store; by default the first one.
     #[serde(default)]
     store: Option<String>,
@@ -621,10 +616,10 @@ async fn resolve(
 ) -> Result<ResolveResult, Problem> {
     let ResolveParameters { key, settlement, store } = asked;
     let work = move |store: &Arc<ServedStore>| {
-        let (run_id, settled) = store.settle(&key, settlement)?;
+        let SettledDocument { run_id, settled, .. } = store.settle(&key, settlement)?;
         let fates = store.fates([&settled.newer, &settled.older])?;
         Ok(ResolveResult {
-            run_id,
+            run_id: run_id.unwrap_or_default(),
             newer: Said::of(&settled.newer, &fates),
             older: Said::of(&settled.older, &fates),
             note: settled.note.as_ref().and_then(|note| notes(std::slice::from_ref(note)).pop()),

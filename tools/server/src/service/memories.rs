@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use memfold::lookup::{Query, Wanted};
-use memfold::ops::{self, Answered, Found};
-use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce, vector_fault};
-use memfold::recall::{RECALLED_DEFAULT, RecallMode};
-use memfold::session_start::{SessionPlace, session_context};
+use memfold::lookup::Wanted;
+use memfold::ops::{Answered, Found, RecallRequest, SearchRequest};
+use memfold::quick_check::{
+    Check, Incoming, SaveRequest, Saved, SavedOnce, vector_fault, with_user,
+};
+use memfold::session_start::session_context;
 use memfold_core::memory::{Memory, MemoryId};
-use memfold_guard::text::is_blank;
 use memfold_simd::Similarity;
 use memfold_store::StoreError;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, ProblemKind};
 use super::store::ServedStore;
@@ -23,95 +21,6 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 pub(crate) const MATCHES_MAX: usize = 1_000;
 /// Longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 255;
-
-/// A memory to check or to save.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MemoryRequest {
-    /// What it says; a save needs it.
-    #[serde(default)]
-    pub(crate) text: Option<String>,
-    /// Its vector; by default made by the configured provider, where there is one.
-    #[serde(default)]
-    pub(crate) vector: Option<Vec<f32>>,
-    /// The model that made the vector; by default the store's.
-    #[serde(default)]
-    pub(crate) model: Option<String>,
-    /// Its categories.
-    #[serde(default)]
-    pub(crate) categories: Vec<String>,
-    /// Whose memory it is: the category `user:<id>`, across which nothing merges.
-    #[serde(default)]
-    pub(crate) user_id: Option<String>,
-    /// How important it is; by default 1.0 for a new memory.
-    #[serde(default)]
-    pub(crate) importance: Option<f64>,
-    /// Where it comes from; by default `agent`.
-    #[serde(default)]
-    pub(crate) source: Option<String>,
-    /// Its id; saving it again under the same id changes nothing.
-    #[serde(default)]
-    pub(crate) id: Option<String>,
-}
-
-/// What to search for: one of `text`, `vector` and `id`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SearchRequest {
-    /// The text of a memory, or any where a provider of vectors is configured.
-    #[serde(default)]
-    pub(crate) text: Option<String>,
-    /// A vector.
-    #[serde(default)]
-    pub(crate) vector: Option<Vec<f32>>,
-    /// A memory.
-    #[serde(default)]
-    pub(crate) id: Option<String>,
-    /// Memories at most, up to 1,000; by default 10.
-    #[serde(default)]
-    pub(crate) limit: Option<usize>,
-    /// Only those at least so similar.
-    #[serde(default)]
-    pub(crate) threshold: Option<f64>,
-    /// Only memories of all these categories.
-    #[serde(default)]
-    pub(crate) categories: Vec<String>,
-    /// Only memories of this user.
-    #[serde(default)]
-    pub(crate) user_id: Option<String>,
-}
-
-/// A question.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RecallRequest {
-    /// What is asked, in words.
-    pub(crate) query: String,
-    /// The vector of the question; by default made by the configured provider, where there is one.
-    #[serde(default)]
-    pub(crate) vector: Option<Vec<f32>>,
-    /// How far down the tiers to look.
-    #[serde(default)]
-    pub(crate) mode: RecallMode,
-    /// Memories at most, up to 1,000; by default 10.
-    #[serde(default)]
-    pub(crate) limit: Option<usize>,
-    /// Whether summaries are found, too.
-    #[serde(default)]
-    pub(crate) include_summaries: bool,
-    /// Work out the time that is asked for; by default where the question asks for a time.
-    #[serde(default)]
-    pub(crate) reason: bool,
-    /// Do not count the memories as read.
-    #[serde(default)]
-    pub(crate) no_count: bool,
-    /// Only memories of all these categories.
-    #[serde(default)]
-    pub(crate) categories: Vec<String>,
-    /// Only memories of this user.
-    #[serde(default)]
-    pub(crate) user_id: Option<String>,
-}
 
 /// The result of a save.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,8 +36,8 @@ impl ServedStore {
     ///
     /// # Errors
     /// When there is neither text nor vector, or one is too long.
-    pub(crate) fn check(&self, request: MemoryRequest) -> Result<Check, Problem> {
-        let incoming = incoming(request)?;
+    pub(crate) fn check(&self, incoming: Incoming) -> Result<Check, Problem> {
+        check_length(&incoming)?;
         if incoming.text.is_none() && incoming.vector.is_none() {
             return Err(Problem::unprocessable("there is nothing to check")
                 .with_hint("give a text, a vector, or both"));
@@ -144,12 +53,12 @@ impl ServedStore {
     /// When writing is not allowed, the memory cannot be saved, or the key is another save's.
     pub(crate) fn save(
         &self,
-        request: MemoryRequest,
+        incoming: Incoming,
         key: Option<&str>,
     ) -> Result<SaveAnswer, Problem> {
         self.may_write()?;
-        let digest = digest_of(&request);
-        let incoming = incoming(request)?;
+        let digest = digest_of(&incoming);
+        check_length(&incoming)?;
         self.pull()?;
         let Some(key) = key else {
             let saved = self.memories.save(incoming, &self.printer)?;
@@ -201,19 +110,10 @@ impl ServedStore {
             Similarity::new(least)
                 .ok_or_else(|| Problem::unprocessable("the threshold is not from -1 to 1"))
         });
-        let query = match (&request.id, &request.text, &request.vector) {
-            (Some(id), None, None) => Query::Memory(id),
-            (None, None, Some(vector)) => Query::Vector(vector),
-            (None, Some(text), None) => Query::Text(text),
-            _ => {
-                return Err(Problem::unprocessable("a search is by one thing")
-                    .with_hint("give one of text, vector and id"));
-            }
-        };
+        let query = request.query()?;
         let wanted = Wanted { neighbors: Some(limit), similarity_min: threshold.transpose()? };
-        let scope = scope(&request.categories, request.user_id.as_deref());
-        let request = ops::SearchRequest { query, wanted, scope: &scope, no_index: false };
-        Ok(self.memories.search(&request, &self.printer)?)
+        let scope = with_user(&request.categories, request.user_id.as_deref());
+        Ok(self.memories.search(query, wanted, &scope, false, &self.printer)?)
     }
 
     /// Finds the memories that answer a question.
@@ -221,21 +121,9 @@ impl ServedStore {
     /// # Errors
     /// When the store cannot be read, or the vector does not fit.
     pub(crate) fn recall(&self, request: &RecallRequest) -> Result<Answered, Problem> {
-        let limit = request.limit.map_or(Ok(RECALLED_DEFAULT), |limit| limited(Some(limit)))?;
+        limited(request.limit)?;
         check_vector(request.vector.as_deref())?;
-        let scope = scope(&request.categories, request.user_id.as_deref());
-        let request = ops::RecallRequest {
-            text: &request.query,
-            vector: request.vector.as_deref(),
-            mode: request.mode,
-            limit,
-            include_summaries: request.include_summaries,
-            reason: request.reason,
-            counts: !request.no_count,
-            scope: &scope,
-            now: self.now(),
-        };
-        Ok(self.memories.recall(&request, &self.printer)?)
+        Ok(self.memories.recall(request, self.now(), &self.printer)?)
     }
 
     /// Reads the status and the texts of memories.
@@ -266,40 +154,19 @@ impl ServedStore {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) fn session_context(&self, directory: &str, branch: &str) -> Result<String, Problem> {
-        let place = SessionPlace {
-            directory,
-            branch,
-            retention: &self.settings.configuration.settings.lifecycle.retention,
-            time_zone: &self.time_zone,
-            now: self.now(),
-        };
-        let made = session_context(&self.db, &place)?;
-        Ok(made.map(|block| block.text).unwrap_or_default())
+        Ok(session_context(&self.db, &self.settings, directory, branch, self.now())?)
     }
 }
 
-/// Returns the category of a user's memories.
-pub(crate) fn user_category(user: &str) -> String {
-    format!("user:{user}")
-}
-
-fn scope(categories: &[String], user: Option<&str>) -> Vec<String> {
-    categories.iter().cloned().chain(user.map(user_category)).collect()
-}
-
-/// Takes a memory as it was sent.
-fn incoming(request: MemoryRequest) -> Result<Incoming, Problem> {
-    let MemoryRequest { text, vector, model, mut categories, user_id, importance, source, id } =
-        request;
-    if text.as_deref().is_some_and(|text| text.len() > TEXT_BYTES_MAX) {
-        let detail = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
-        return Err(Problem::new(ProblemKind::TooLarge, detail));
+/// Refuses a text that is too long to be sent.
+fn check_length(request: &Incoming) -> Result<(), Problem> {
+    match request.text.as_deref().is_some_and(|text| text.len() > TEXT_BYTES_MAX) {
+        true => {
+            let detail = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
+            Err(Problem::new(ProblemKind::TooLarge, detail))
+        }
+        false => Ok(()),
     }
-    if user_id.as_deref().is_some_and(is_blank) {
-        return Err(Problem::unprocessable("the user_id has no visible character"));
-    }
-    categories.extend(user_id.map(|user| user_category(&user)));
-    Ok(Incoming { id, text, categories, importance, source, vector, model })
 }
 
 fn limited(limit: Option<usize>) -> Result<usize, Problem> {
@@ -315,7 +182,7 @@ fn check_vector(vector: Option<&[f32]>) -> Result<(), Problem> {
 }
 
 /// A hash of the memory to save, independent of the order of the JSON's members.
-fn digest_of(request: &MemoryRequest) -> String {
+fn digest_of(request: &Incoming) -> String {
     let json = serde_json::to_vec(request).expect("a request holds strings and numbers only");
     blake3::hash(&json).to_hex().to_string()
 }

@@ -17,13 +17,14 @@ pub(crate) use history::{
     CompactAllAnswer, CompactAnswer, HistoryAnswer, PastRun, RunAnswer, RunOptions,
 };
 pub(crate) use jobs::{Job, JobDocument, JobEvent, JobState};
-pub(crate) use memories::{MemoryRequest, RecallRequest, SaveAnswer, SearchRequest};
+pub(crate) use memories::SaveAnswer;
 pub(crate) use plans::{
-    Decision, DecisionsRequest, LATEST, PlanDecision, ProposalsDocument, SettleRequest, SettledAs,
+    Decision, DecisionsRequest, LATEST, PlanDecision, ProposalsDocument, SettleRequest,
 };
 pub(crate) use problem::{Problem, ProblemDocument, ProblemKind};
 pub(crate) use runs::{ExecuteMode, RunRequest};
 pub(crate) use store::{ServedStore, Service, Serving, name_of};
 
-pub(crate) use memfold::ops::{ApplyRequest, JudgeMode, UndoRequest};
+pub(crate) use memfold::ops::{ApplyRequest, JudgeMode, RecallRequest, SearchRequest, UndoRequest};
+pub(crate) use memfold::quick_check::Incoming;
 pub(crate) use memfold::recall::RecallMode;

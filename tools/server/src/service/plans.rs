@@ -3,22 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memfold::execute::{KeepBothRequest, keep_both};
 use memfold::lifecycle::Tiers;
-use memfold::machine;
-use memfold::ops::{self, Status, named_by, open_own_tables, open_session, with_merged};
-use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold::ops::{self, Reviewer, SettledDocument, Status, named_by, with_merged};
+use memfold::settle::Settlement;
 use memfold_core::lifecycle::{TierAssignment, TierCounts};
 use memfold_core::lineage::Explanation;
 use memfold_core::memory::MemoryId;
 use memfold_core::plan::{
     ActionState, ActionType, PlanSummary, Risk, SavedAction, SavedPlan, SwapInput, swap_survivor,
 };
-use memfold_core::report::run_id;
 use memfold_core::runs::RunSummary;
 use memfold_core::time::Instant;
 use memfold_store::brain_db::OpenPair;
-use memfold_store::upkeep::UpkeepRun;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,37 +62,12 @@ pub(crate) struct DecisionsRequest {
     pub(crate) decisions: Vec<PlanDecision>,
 }
 
-/// How a contradictory pair is settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SettledAs {
-    /// Both stay.
-    KeepBoth,
-    /// Both say the same: the older one merges into the newer one.
-    Merge,
-    /// The newer one holds.
-    Supersede,
-    /// The older one holds.
-    OlderHolds,
-}
-
-impl From<SettledAs> for Settlement {
-    fn from(settled: SettledAs) -> Self {
-        match settled {
-            SettledAs::KeepBoth => Self::KeepBoth,
-            SettledAs::Merge => Self::Merge,
-            SettledAs::Supersede => Self::Supersede,
-            SettledAs::OlderHolds => Self::OlderHolds,
-        }
-    }
-}
-
 /// A pair to settle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleRequest {
     /// How.
-    pub(crate) settlement: SettledAs,
+    pub(crate) settlement: Settlement,
 }
 
 /// Merges of which nothing is proven, for a person to decide.
@@ -193,59 +164,46 @@ impl ServedStore {
     ) -> Result<SavedPlan, Problem> {
         self.may_write()?;
         let plan = self.plan(plan)?;
-        let at = self.now().to_naive_local(&self.time_zone);
-        let session = open_own_tables(&self.path, &self.settings)?;
-        session.prepare(&at)?;
+        let reviewer = Reviewer::begin(&self.path, &self.settings, &plan, None)?;
         if plan.saved_at.is_empty() {
-            session.save_plan(&plan.plan, &Default::default(), &at)?;
             self.drop_plan(&plan.plan_id);
         }
-        drop(session);
         for decision in &request.decisions {
             let plan = self.db.plan(&plan.plan_id)?;
-            self.decide_on(&plan, &named(&plan, decision)?, decision.decision)?;
+            self.decide_on(&reviewer, &plan, decision)?;
         }
         Ok(self.db.plan(&plan.plan_id)?)
     }
 
     fn decide_on(
         &self,
+        reviewer: &Reviewer<'_>,
         plan: &SavedPlan,
-        actions: &[&SavedAction],
-        decision: Decision,
+        decision: &PlanDecision,
     ) -> Result<(), Problem> {
-        let each = |decide: &dyn Fn(&SavedAction) -> Result<(), Problem>| {
-            actions.iter().try_for_each(|action| decide(action))
-        };
-        let state = match decision {
+        let actions = named(plan, decision)?;
+        let mut each = actions.iter();
+        let state = match decision.decision {
             Decision::Approve => ActionState::Approved,
             Decision::Reject => ActionState::Rejected,
             Decision::Undecide => ActionState::Proposed,
-            Decision::KeepBoth => return each(&|action| self.keep_both(plan, action)),
-            Decision::Swap => return each(&|action| self.swap(plan, action)),
+            Decision::KeepBoth => {
+                return each.try_for_each(|action| Ok(reviewer.keep_both(action).map(drop)?));
+            }
+            Decision::Swap => {
+                return each.try_for_each(|action| self.swap(reviewer, plan, action));
+            }
         };
-        let positions: Vec<usize> = actions.iter().map(|action| action.position).collect();
-        let session = open_own_tables(&self.path, &self.settings)?;
-        Ok(session.decide(&plan.plan_id, &positions, state)?)
+        let positions: Vec<usize> = each.map(|action| action.position).collect();
+        Ok(reviewer.decide(&positions, state)?)
     }
 
-    fn keep_both(&self, plan: &SavedPlan, action: &SavedAction) -> Result<(), Problem> {
-        let now = self.now();
-        let session = open_session(&self.path, &self.settings)?;
-        keep_both(
-            &session,
-            &KeepBothRequest {
-                plan_id: &plan.plan_id,
-                action,
-                run_id: &run_id(&plan.plan.store_id, now, &action.label()),
-                at: &now.to_naive_local(&self.time_zone),
-                holder: &machine::holder(),
-            },
-        )?;
-        Ok(())
-    }
-
-    fn swap(&self, plan: &SavedPlan, saved: &SavedAction) -> Result<(), Problem> {
+    fn swap(
+        &self,
+        reviewer: &Reviewer<'_>,
+        plan: &SavedPlan,
+        saved: &SavedAction,
+    ) -> Result<(), Problem> {
         let now = self.now();
         let memories = with_merged(&self.db, named_by(plan), &self.load(now))?;
         let swapped = swap_survivor(&SwapInput {
@@ -256,9 +214,7 @@ impl ServedStore {
         })
         .map_err(|refusal| Problem::new(ProblemKind::Conflict, format!("no swap: {refusal}")))?;
         let is_as_planned = swapped.target_ids == saved.action.target_ids;
-        let session = open_own_tables(&self.path, &self.settings)?;
-        let amended = (!is_as_planned).then_some(&swapped);
-        Ok(session.amend(&plan.plan_id, saved.position, amended)?)
+        Ok(reviewer.amend(saved, (!is_as_planned).then_some(&swapped))?)
     }
 
     /// Returns the contradictory pairs that wait for a person.
@@ -296,18 +252,12 @@ impl ServedStore {
     pub(crate) fn settle(
         &self,
         key: &str,
-        settled: SettledAs,
-    ) -> Result<(String, Settled), Problem> {
+        settlement: Settlement,
+    ) -> Result<SettledDocument, Problem> {
         self.may_write()?;
         self.pull()?;
-        let rules = SettleRules { policy: &self.settings.configuration.policy, guard: &self.guard };
-        let session = open_session(&self.path, &self.settings)?;
-        let now = self.now();
-        let run = run_id(&session.store_id()?, now, &format!("flags {key}"));
-        let holder = machine::holder();
-        let run = UpkeepRun { run_id: &run, now, time_zone: &self.time_zone, holder: &holder };
-        let settled = settle(&session, key, settled.into(), rules, &run)?;
-        drop(session);
+        let (settings, guard) = (&self.settings, &self.guard);
+        let settled = ops::settle_pair(&self.path, settings, guard, key, settlement, None, true)?;
         self.publish()?;
         Ok(settled)
     }
@@ -345,10 +295,7 @@ impl ServedStore {
         &self,
         now: Instant,
     ) -> Result<BTreeMap<MemoryId, TierAssignment>, Problem> {
-        let configuration = &self.settings.configuration;
-        let retention = &configuration.settings.lifecycle.retention;
-        let tiers = Tiers::of(&self.db, &self.load(now), &configuration.policy, retention)?;
-        Ok(tiers.assignments)
+        Ok(Tiers::of(&self.db, &self.load(now), &self.settings.configuration)?.assignments)
     }
 
     /// Returns the facts of the whole store for pages and gauges. This reads all of it, so it

@@ -9,6 +9,7 @@ use memfold::ops::{
     self, ApplyDocument, ApplyRequest, ConsolidateDocument, ConsolidateRequest, Consolidated,
     Failure, JudgeMode, Listener, RunFiles, Scope, Settings, UndoDocument, UndoRequest,
 };
+use memfold::quick_check::with_user;
 use memfold_core::plan::{ActionState, PlanSummary, SavedPlan};
 use memfold_core::report::Mode;
 use memfold_core::runs::{RunHistory, RunState, RunSummary, UnitSummary};
@@ -18,7 +19,6 @@ use serde_json::Value;
 
 use super::history::{PastRun, leave_out_old_actions};
 use super::jobs::{Job, JobState, Outcome};
-use super::memories::user_category;
 use super::problem::{Problem, ProblemKind};
 use super::store::{ServedStore, locked};
 
@@ -100,11 +100,10 @@ impl RunRequest {
             return Err(Problem::unprocessable("a run is for a user or for categories")
                 .with_hint("leave one of user_id and categories out"));
         }
-        let user = self.user_id.iter().map(|user| user_category(user));
         Ok(Scope {
             threshold: self.threshold,
             method: None,
-            categories: self.categories.iter().cloned().chain(user).collect(),
+            categories: with_user(&self.categories, self.user_id.as_deref()),
             since: self.since.clone(),
             until: self.until.clone(),
             now: self.now.clone(),
@@ -247,7 +246,7 @@ impl ServedStore {
         let settings = Settings::load_for_plan(sources, Some(&self.path), overrides)?;
         let files = RunFiles::default();
         let (execution, written) =
-            ops::apply(&self.path, &settings, saved, request, &files, listener)?;
+            ops::apply(&self.path, &settings, saved, request, None, &files, listener)?;
         for failure in &written.failures {
             self.printer.failure(failure);
         }
@@ -303,7 +302,7 @@ impl ServedStore {
         preview_undo(&self.db, &target, request.options())?;
         let store = Arc::clone(self);
         self.queue("undo", move |job| {
-            let work = || Ok(ops::undo(&store.path, &settings, &target, &request, &**job)?);
+            let work = || Ok(ops::undo(&store.path, &settings, &target, &request, None, &**job)?);
             let undone = store.mirrored(work)?;
             Ok(Outcome {
                 state: Some(state_of(undone.state)),

@@ -281,15 +281,16 @@ fn digest(vector: &[f32]) -> u64 {
 }
 
 /// A trace of another consolidator.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Rival {
     /// Where it was found.
     pub place: String,
     /// Its meaning.
     pub what: &'static str,
     /// How to switch it off.
+    #[serde(skip)]
     pub stop: &'static str,
-    /// How many rows show it, where it is rows that do.
+    /// How many rows show it; `null` where it is not rows that do.
     pub rows: Option<u64>,
 }
 

@@ -18,7 +18,9 @@ use crate::error::StoreError;
 use memfold_core::journal::{JournalEntry, Op, RowKey, Table};
 use memfold_core::memory::MemoryId;
 use memfold_core::report::Executed;
-use memfold_core::runs::{ChainBreak, RunHistory, RunKind, RunState, RunSummary, UnitSummary};
+use memfold_core::runs::{
+    ChainBreak, RevertedUnit, RunHistory, RunKind, RunState, RunSummary, UnitSummary,
+};
 use memfold_core::value::Value;
 
 /// The columns that the chain covers: all but the place in it. The hash of the run before comes last.
@@ -650,7 +652,10 @@ fn unit_summary(row: &SqlRow<'_>) -> rusqlite::Result<UnitSummary> {
         undone_by: row.get(2)?,
         plan_id: row.get(3)?,
         actions: actions.as_deref().map(action_names).unwrap_or_default(),
-        reverts: row.get::<_, Option<String>>(5)?.zip(row.get(6)?),
+        reverts: row
+            .get::<_, Option<String>>(5)?
+            .zip(row.get(6)?)
+            .map(|(run_id, unit)| RevertedUnit { run_id, unit }),
         memories: Vec::new(),
         at: row.get(7)?,
     })

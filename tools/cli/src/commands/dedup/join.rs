@@ -9,6 +9,7 @@ use memfold::dedup::{
     ClusterLinkage, Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds,
     DedupTiles, Keep, KeepOrder, dedup,
 };
+use memfold::lookup::corpus::CorpusColumns;
 use memfold::machine::Stopwatch;
 use memfold::ops;
 use memfold_core::policy::JoinMethod;
@@ -75,13 +76,8 @@ pub(crate) struct DedupArgs {
     /// Write the input with columns about clusters here (Parquet)
     #[arg(long, value_name = "FILE")]
     pub(crate) annotate: Option<PathBuf>,
-    /// The column of the vectors, or the array of an npz, HDF5 or safetensors file [default: vector,
-    /// embedding, embeddings or emb]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) vector_column: Option<String>,
-    /// The column of the ids [default: id, where there is one]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) id_column: Option<String>,
+    #[command(flatten)]
+    pub(crate) columns: CorpusColumns,
     /// Refuse to find, or to write, more pairs [default: 64 for each distinct row, at least 1000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) pair_budget: Option<u64>,

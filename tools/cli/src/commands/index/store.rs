@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memfold::lookup::{
-    FreshSegment, Freshness, IndexDifference, Sealed, StoreIndex, Thoroughness, freshness, verify,
+    Freshness, IndexDifference, Sealed, StoreIndex, Thoroughness, freshness, verify,
 };
 use memfold::machine;
 use memfold::ops::{self, IndexBuildDocument, IndexInfoDocument, IndexUpkeep};
@@ -89,10 +89,10 @@ pub(super) fn info(call: Call<'_>, args: &IndexInfoArgs) -> Result<Exit, Failure
 fn screen(index: &StoreIndex, found: Freshness) -> String {
     let mut text = String::new();
     if !index.fresh().is_empty() {
-        let rows: usize = index.fresh().iter().map(FreshSegment::len).sum();
+        let rows = index.sealed_rows();
         let segments = index.fresh().len();
         let (memories, parts) = (
-            noun(rows as u64, "memory was", "memories were"),
+            noun(rows, "memory was", "memories were"),
             noun(segments as u64, "segment", "segments"),
         );
         text.push_str(&format!("{rows} {memories} added since, in {segments} {parts}\n"));

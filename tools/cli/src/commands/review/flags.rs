@@ -2,17 +2,11 @@
 //! on them.
 
 use jiff::tz::TimeZone;
-use memfold::execute::ExecuteError;
-use memfold::machine;
-use memfold::ops::{self, FlagsDocument, Settings, SettledDocument};
-use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
-use memfold_core::report::run_id;
-use memfold_guard::Verdict;
+use memfold::ops::{self, FlagsDocument, Settings};
+use memfold::settle::{Settled, Settlement};
 use memfold_guard::text::excerpt;
-use memfold_index::NoProgress;
-use memfold_store::LoadRequest;
+use memfold_guard::{Guard, Verdict};
 use memfold_store::brain_db::{FlagKind, OpenPair};
-use memfold_store::upkeep::UpkeepRun;
 
 use super::ReviewArgs;
 use crate::args::GlobalArgs;
@@ -52,39 +46,19 @@ pub(super) fn settle_pair(
     key: &str,
     settlement: Settlement,
     settings: &Settings,
+    guard: &Guard,
 ) -> Result<(), Failure> {
-    let (guard, time_zone) = (settings.guard()?, settings.time_zone()?);
-    let rules = SettleRules { policy: &settings.configuration.policy, guard: &guard };
-    let now = ops::now(args.writing.now.as_deref(), &time_zone)?;
-    let (run, settled) = if call.may_write(settings, &args.writing) {
-        let session = writing::open_session(&args.db, settings)?;
-        let store_id = session.store_id();
-        let store_id = store_id.map_err(|error| Failure::of("settle the pair", &error))?;
-        let run_id = run_id(&store_id, now, &format!("flags {key}"));
-        let (run_id, holder) = (run_id.as_str(), &*machine::holder());
-        let run = UpkeepRun { run_id, now, time_zone: &time_zone, holder };
-        let (run, settled) =
-            settle(&session, key, settlement, rules, &run).map_err(|error| failed(&error))?;
-        (Some(run), settled)
-    } else {
-        let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
-        let store = open_store(&args.db, settings)?;
-        let settled = preview_settlement(&store, key, settlement, rules, &load);
-        (None, settled.map_err(|error| failed(&error))?)
-    };
-    if call.global.json {
-        return call.printer.document(&SettledDocument::new(run, settled));
-    }
-    let next = match &run {
-        Some(run) => format!("to take it back: {}", writing::undo_words(&args.db, run)),
-        None => format!("next: {}", command(call.global, args, key, settlement)),
-    };
-    call.printer.data(&format!("{}{next}\n", told(&settled, run.is_some())))?;
-    if let Some(note) = &settled.note {
+    let (now, writes) = (args.writing.now.as_deref(), call.may_write(settings, &args.writing));
+    let done = ops::settle_pair(&args.db, settings, guard, key, settlement, now, writes)?;
+    call.show_run(writes, &done, || {
+        let next = match &done.run_id {
+            Some(run) => format!("to take it back: {}", writing::undo_words(&args.db, run)),
+            None => format!("next: {}", command(call.global, args, key, settlement)),
+        };
+        format!("{}{next}\n", told(&done.settled, writes))
+    })?;
+    if let Some(note) = done.settled.note.filter(|_| !call.global.json) {
         call.printer.note(&format!("note: {note}"));
-    }
-    if run.is_none() {
-        call.printer.note("dry run: nothing was written to the store");
     }
     Ok(())
 }
@@ -120,10 +94,6 @@ fn command(global: &GlobalArgs, args: &ReviewArgs, key: &str, settlement: Settle
     };
     let words = Words::default().word(key).word(flag).values("--now", &args.writing.now);
     words.word("--execute").global(global).command("review", &args.db)
-}
-
-fn failed(error: &ExecuteError) -> Failure {
-    Failure::of("settle the pair", error)
 }
 
 fn text(
