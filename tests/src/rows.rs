@@ -15,7 +15,7 @@ use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 pub const NOW: &str = sample::NOW;
 
 /// The first of January 2026 in microseconds.
-const FIRST: i64 = 1_767_225_600_000_000;
+pub(crate) const FIRST: i64 = 1_767_225_600_000_000;
 
 /// Returns [`NOW`] as an instant.
 ///
@@ -167,7 +167,14 @@ fn embedded_prefix(text: &str) -> String {
 /// # Panics
 /// When the file cannot be written, or a row is archived by its column, which a plain store lacks.
 pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) -> WrittenStore {
-    let options = CreateOptions { style, ..CreateOptions::default() };
+    brain_db_with(path, rows, CreateOptions { style, ..CreateOptions::default() })
+}
+
+/// As [`brain_db`], with other options.
+///
+/// # Panics
+/// As [`brain_db`].
+pub fn brain_db_with(path: &Path, rows: &[PlainMemory], options: CreateOptions) -> WrittenStore {
     let mut writer = BrainDbWriter::create(path, options).expect("the folder is writable");
     for row in rows {
         assert_eq!(row.archived_by, None, "{}", row.id);
