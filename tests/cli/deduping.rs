@@ -328,7 +328,11 @@ fn graph_method_measures_its_recall() {
         }
     }
     // Too few pairs to measure a recall.
-    let answer = dir.run("dedup a.npy --threshold 0.9999 --method hnsw_rs");
+    npy_of_rows(&dir.path("b.npy"), 14_000, 24, 5);
+    let answer = dir.run("dedup b.npy --threshold 0.9999 --method graph");
     assert!(answer.code == Some(0) && answer.err.contains("use --method exact"), "{answer:?}");
-    assert!(answer.out.contains("--method hnsw_rs"), "{answer:?}");
+    assert!(answer.out.contains("audited with 8,192 rows"), "{answer:?}");
+    npy_of_rows(&dir.path("c.npy"), 400, 24, 5);
+    let screen = dir.succeed("dedup c.npy --threshold 0.9 --method hnsw_rs");
+    assert!(screen.contains("--method hnsw_rs"), "{screen}");
 }
