@@ -191,13 +191,6 @@ pub(crate) struct LikenessArgs {
     /// The vectors that memfold-bench generate --like REAL made
     #[arg(value_name = "GENERATED")]
     pub(crate) generated: PathBuf,
-    /// Draw covariance, neighbours and groups of both into PREFIX-spectrum.svg,
-    /// PREFIX-neighbors.svg and PREFIX-groups.svg
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) plots: Option<PathBuf>,
-    /// Replace plots that exist
-    #[arg(long)]
-    pub(crate) force: bool,
 }
 
 /// `memfold-bench ann`

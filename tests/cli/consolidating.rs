@@ -175,18 +175,3 @@ fn json_files_and_repositories_are_named() {
         dir.run(&consolidate(&[])).fails_with(1, &[&is("a JSON file"), hint]);
     }
 }
-
-#[test]
-fn missing_store_is_one_error_in_every_command() {
-    let dir = TestFolder::new();
-    for arguments in [
-        ["doctor", "nowhere.db", "--quiet"].as_slice(),
-        &["export", "nowhere.db", "-o", "x.arrow"],
-        &["consolidate", "nowhere.db", "--json"],
-    ] {
-        let answer = dir.run(arguments);
-        answer
-            .fails_with(1, &["error: failed to open the store: nowhere.db does not exist\nhint: "]);
-    }
-    assert!(dir.files().is_empty());
-}

@@ -1,7 +1,6 @@
 //! `doctor`: findings for people and for programs, the line for monitors, the page for Prometheus.
 
 use memfold_tests::{NOW, StoreStyle, brain_db, sample_rows};
-use rusqlite::Connection;
 
 use crate::support::{TestFolder, consolidate};
 
@@ -39,7 +38,7 @@ fn unreadable_virtual_table_is_named() {
         ("stm_fts", "SQLite cannot open the full-text index stm_fts here"),
     ] {
         let dir = TestFolder::with_pair();
-        let store = Connection::open(dir.path("brain.db")).unwrap();
+        let store = dir.connect();
         store
             .execute_batch(
                 "CREATE VIRTUAL TABLE IF NOT EXISTS notes_fts USING fts5(content);
@@ -73,7 +72,7 @@ fn unreadable_store_is_critical() {
 #[test]
 fn repair_statement_names_every_row() {
     let dir = TestFolder::with_sample();
-    let store = Connection::open(dir.path("brain.db")).unwrap();
+    let store = dir.connect();
     let broken = "UPDATE embeddings SET embedding = zeroblob(length(embedding)) WHERE rowid <= 220";
     assert_eq!(store.execute(broken, []).unwrap(), 220);
     let finding = || {
@@ -106,7 +105,7 @@ fn health_is_one_line_and_a_code() {
 #[test]
 fn locked_store_is_a_warning() {
     let dir = TestFolder::with_pair();
-    let connection = Connection::open(dir.path("brain.db")).unwrap();
+    let connection = dir.connect();
     connection.execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").unwrap();
     let answer = dir.run("doctor brain.db --health --set busy_timeout_ms=50");
     assert_eq!((answer.code, answer.err.as_str()), (Some(1), ""), "{answer:?}");
@@ -118,7 +117,7 @@ fn metrics_file_is_replaced_by_each_run() {
     let dir = TestFolder::with_sample();
     dir.write("memfold.prom", "# HELP memfold_memories Memories in the store.\nold");
     dir.succeed(&consolidate(&["--metrics", "memfold.prom"]));
-    let page = std::fs::read_to_string(dir.path("memfold.prom")).unwrap();
+    let page = dir.read("memfold.prom");
     for line in [
         "# TYPE memfold_memories gauge",
         "memfold_memories 377",

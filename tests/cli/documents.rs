@@ -51,7 +51,7 @@ fn play(scenario: &Scenario) {
     for step in &scenario.steps {
         match step {
             Step::Sql(statement) => {
-                let store = rusqlite::Connection::open(dir.path("brain.db")).unwrap();
+                let store = dir.connect();
                 assert!(store.execute(statement, []).unwrap() > 0, "{statement}");
             }
             Step::File(name, path) => {

@@ -6,9 +6,7 @@ use std::process::Stdio;
 use memfold_tests::stub_provider::{
     StubProvider, answer, embeddings, json_answer, never, text_vector,
 };
-use memfold_tests::{
-    NOW, PlainMemory, StoreImage, created_at, diff, integrity, memory, unit_vector,
-};
+use memfold_tests::{NOW, PlainMemory, created_at, diff, integrity, memory, unit_vector};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -16,22 +14,28 @@ use crate::schemas::assert_fits;
 use crate::support::TestFolder;
 
 const DIM: usize = 8;
+const PROVIDER: &str = "embed.provider=daemon";
+
+const TEA: &str = "Tea is ordered from the harbour shop.";
 
 /// Three memories with a vector of the model `m`, and `count` without.
 fn lacking(count: usize) -> TestFolder {
-    let mut rows: Vec<PlainMemory> = (0..3)
-        .map(|row| memory(row, format!("Lamp {row} burns."), &unit_vector(DIM, row)))
-        .collect();
-    rows.extend((3..3 + count).map(|row| {
+    let texts = ["The kiln is fired on Mondays.", TEA, "The gate opens at six."];
+    let with = (0..).zip(texts).map(|(row, text)| memory(row, text, &text_vector(text, DIM)));
+    let without = (3..3 + count).map(|row| {
         PlainMemory::new(format!("m{row:06}"), format!("Boat {row} leaves."), created_at(row))
-    }));
-    TestFolder::with(&rows)
+    });
+    TestFolder::with(&with.chain(without).collect::<Vec<_>>())
 }
 
 /// Arguments with a provider, and whether to write.
 fn embed<'a>(url: &'a str, further: &[&'a str]) -> Vec<&'a str> {
-    let words = ["embed", "brain.db", "--now", NOW, "--set", "embed.provider=daemon"];
+    let words = ["embed", "brain.db", "--now", NOW, "--set", PROVIDER];
     [&words[..], &["--set", url], further].concat()
+}
+
+fn blob(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 fn url_of(stub: &StubProvider) -> String {
@@ -75,32 +79,22 @@ fn embed_fills_each_memory_once() {
     let newest_first: Vec<String> = stub.asked().iter().flat_map(|asked| asked.texts()).collect();
     let expected: Vec<String> = (3..8).rev().map(|row| format!("Boat {row} leaves.")).collect();
     assert_eq!(newest_first, expected);
-    let sql = "SELECT id, content, embedding, model, created_at FROM embeddings
-               WHERE source_type = 'stm' AND source_id = 'm000005'";
-    let row = dir
-        .connect()
-        .query_row(sql, [], |row| {
-            let id: String = row.get(0)?;
-            assert!(id.starts_with("emb_") && id.len() == 16, "{id}");
-            let vector: Vec<u8> = row.get(2)?;
-            let stamp: String = row.get(4)?;
-            Ok((row.get::<_, String>(1)?, vector, row.get::<_, String>(3)?, stamp))
-        })
-        .unwrap();
-    let vector = text_vector("Boat 5 leaves.", DIM);
-    let vector: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let stamp = "2026-06-30T12:00:00.000000".to_owned();
-    assert_eq!(row, ("Boat 5 leaves.".to_owned(), vector, "m".to_owned(), stamp));
+    let sql = "SELECT CELL FROM embeddings WHERE source_type = 'stm' AND source_id = 'm000005'";
+    let cell = |name: &str| dir.one::<String>(&sql.replace("CELL", name));
+    let id = cell("id");
+    assert!(id.starts_with("emb_") && id.len() == 16, "{id}");
+    let row = ["content", "model", "created_at"].map(cell);
+    assert_eq!(row, ["Boat 5 leaves.", "m", "2026-06-30T12:00:00.000000"]);
+    let vector = dir.one::<Vec<u8>>(&sql.replace("CELL", "embedding"));
+    assert_eq!(vector, blob(&text_vector("Boat 5 leaves.", DIM)));
     let after = dir.image();
     assert_eq!(before.lost_in(&after), Vec::<String>::new());
     assert_eq!(dir.one::<i64>("SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'"), 0);
 
     let again = dir.run(&embed(&url, &["--execute"]));
     assert_eq!(again.code, Some(0), "{again:?}");
-    assert_eq!(
-        again.out,
-        "8 memories in use: 8 with an embedding, 0 without one\n0 were given one\n"
-    );
+    let nothing = "8 memories in use: 8 with an embedding, 0 without one\n0 were given one\n";
+    assert_eq!(again.out, nothing);
     assert_eq!(stub.asked().len(), 1);
     assert_eq!(diff(&after, &dir.image()), Vec::<String>::new());
     assert_eq!(integrity(&dir.path("brain.db")), Vec::<String>::new());
@@ -208,10 +202,8 @@ fn refused_texts_do_not_stop_others() {
     let url = url_of(&stub);
     let output = dir.run(&embed(&url, &["--execute"]));
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(
-        output.out.contains("8 were given one: m, 8 dimensions\n  1 were refused:\n    m000005: ")
-    );
-    assert!(output.out.contains("too many tokens"), "{output:?}");
+    let said = "8 were given one: m, 8 dimensions\n  1 were refused:\n    m000005: ";
+    assert!(output.out.contains(said) && output.out.contains("too many tokens"), "{output:?}");
     assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 11);
 
     // One text with a null in its vector, or at which the server fails, stopped all.
@@ -256,10 +248,9 @@ fn a_provider_that_fails_midway_leaves_what_was_written() {
     let well = StubProvider::daemon(DIM);
     let answer = dir.run(&embed(&url_of(&well), &["--execute"]));
     assert_eq!(answer.code, Some(4), "{answer:?}");
-    assert!(
-        answer.out.contains("3 were given one") && answer.out.contains("not this one"),
-        "{answer:?}"
-    );
+    for said in ["3 were given one", "not this one"] {
+        assert!(answer.out.contains(said), "{answer:?}");
+    }
     assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 38);
 }
 
@@ -288,37 +279,17 @@ fn an_interruption_keeps_what_was_written_and_running_again_continues() {
     assert_eq!((&document["missing"], &document["filled"]), (&json!(4), &json!(4)));
 }
 
-const KILN: &str = "The kiln is fired on Mondays.";
-const TEA: &str = "Tea is ordered from the harbour shop.";
-
-/// Two memories with a vector, and `count` without.
-fn without_vectors(count: usize) -> TestFolder {
-    let vector = |text: &str| text_vector(text, DIM);
-    let mut rows = vec![memory(0, KILN, &vector(KILN)), memory(1, TEA, &vector(TEA))];
-    rows.extend((2..2 + count).map(|row| {
-        PlainMemory::new(format!("m{row:06}"), format!("Boat {row} leaves."), created_at(row))
-    }));
-    TestFolder::with(&rows)
-}
-
-fn provider(stub: &StubProvider) -> [String; 2] {
-    ["embed.provider=daemon".to_owned(), format!("embed.url={}", stub.url())]
-}
-
 #[test]
 fn a_run_says_how_many_memories_have_no_vector() {
-    let screen = without_vectors(3).succeed("consolidate brain.db");
+    let screen = lacking(3).succeed("consolidate brain.db");
     let line = "3 memories without a vector compared by words, built in: memfold embed\n";
     assert!(screen.contains(line), "{screen}");
-    assert!(!without_vectors(0).succeed("consolidate brain.db").contains("memfold embed"));
-    let bare = without_vectors(1);
+    assert!(!lacking(0).succeed("consolidate brain.db").contains("memfold embed"));
+    let bare = lacking(1);
     bare.sql("DELETE FROM embeddings");
     let screen = bare.succeed("consolidate brain.db");
-    assert!(
-        screen
-            .contains("compared by words, built in; a model finds more rewordings: memfold embed"),
-        "{screen}"
-    );
+    let said = "compared by words, built in; a model finds more rewordings: memfold embed";
+    assert!(screen.contains(said), "{screen}");
     let words = ["check", "brain.db", "--text", "New.", "--vector", "[1,0]", "--json"];
     let checked = bare.json(&words);
     let notes = checked["notes"].to_string();
@@ -329,22 +300,22 @@ fn a_run_says_how_many_memories_have_no_vector() {
 
 #[test]
 fn search_by_unknown_text_asks_the_provider() {
-    let dir = without_vectors(2);
+    let dir = lacking(2);
     let words = ["search", "brain.db", "--text", "Tea is ordered.", "--json"];
     let off = [&words[..], &["--set", "embed.provider=off"]].concat();
     let by_words = dir.run(&off);
     assert!(by_words.err.contains("note: compared by words"), "{by_words:?}");
     assert!(by_words.out.contains("\"matches\""), "{by_words:?}");
     let stub = StubProvider::daemon(DIM);
-    let [kind, url] = provider(&stub);
-    let set = ["--set", &kind, "--set", &url];
+    let url = url_of(&stub);
+    let set = ["--set", PROVIDER, "--set", &url];
     let found = dir.run(&[&words[..], &set].concat());
     assert_eq!(found.code, Some(0), "{found:?}");
     assert_eq!(stub.asked()[0].texts(), ["Tea is ordered."]);
     assert!(found.err.contains("note: texts are sent to"), "{found:?}");
     let document: serde_json::Value = serde_json::from_str(&found.out).unwrap();
     assert_fits("search", &document);
-    assert_eq!(document["matches"].as_array().unwrap().len(), 2);
+    assert_eq!(document["matches"].as_array().unwrap().len(), 3);
     let note = "2 memories have no vector and cannot be found; `memfold embed` makes them";
     assert_eq!(document["notes"], serde_json::json!([note]));
     assert!(found.err.contains(note), "{found:?}");
@@ -355,31 +326,29 @@ fn search_by_unknown_text_asks_the_provider() {
 
 #[test]
 fn a_vector_of_a_wrong_dimension_is_not_saved() {
-    let dir = without_vectors(0);
+    let dir = lacking(0);
     let stub = StubProvider::daemon(DIM - 3);
-    let [kind, url] = provider(&stub);
-    let words = ["save", "brain.db", "--text", "Something new.", "--json", "--set", &kind];
+    let url = url_of(&stub);
     for model in ["embed.model=m", "embed.model=null"] {
         let text = format!("Something new with {model}.");
-        let words =
-            [&words[..2], &["--text", &text], &words[4..], &["--set", &url, "--set", model]];
-        let saved = dir.json(&words.concat());
+        let words = ["save", "brain.db", "--text", &text, "--json", "--set", PROVIDER];
+        let saved = dir.json(&[&words[..], &["--set", &url, "--set", model]].concat());
         assert_eq!(saved["stored"], true, "{saved:#}");
         assert!(saved["notes"].to_string().contains("the vector was not saved"), "{saved:#}");
-        assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 2, "{model}");
+        assert_eq!(dir.one::<i64>("SELECT count(*) FROM embeddings"), 3, "{model}");
     }
 }
 
 #[test]
 fn a_provider_that_lets_wait_does_not_keep_a_memory_from_being_saved() {
     // `Retry-After` was honoured for 30 seconds, twice, before the memory was on disk.
-    let dir = without_vectors(0);
+    let dir = lacking(0);
     let stub = StubProvider::start(|_| answer("429 Too Many", &["retry-after: 25"], b"busy"));
-    let [kind, url] = provider(&stub);
+    let url = url_of(&stub);
     let lines: String =
         (0..5).map(|line| format!("{{\"text\":\"Line {line} is new.\"}}\n")).collect();
     dir.write("lines.jsonl", lines);
-    let words = ["save", "brain.db", "--jsonl", "lines.jsonl", "--set", &kind, "--set", &url];
+    let words = ["save", "brain.db", "--jsonl", "lines.jsonl", "--set", PROVIDER, "--set", &url];
     let saved = dir.succeed(&words);
     assert_eq!(saved.matches("\"stored\":true").count(), 5, "{saved}");
     assert_eq!(saved.matches("no vector was made of the text").count(), 3, "{saved}");
@@ -412,6 +381,10 @@ fn of_two_models() -> (TestFolder, StubProvider) {
     (dir, stub)
 }
 
+fn of_model(dir: &TestFolder, model: &str) -> i64 {
+    dir.one(&format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
+}
+
 #[test]
 fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() {
     let (dir, stub) = of_two_models();
@@ -421,15 +394,10 @@ fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() 
     assert_eq!(diff(&before, &dir.image()), Vec::<String>::new());
     let space = (&shown["model_before"], &shown["dim_before"], &shown["model"], &shown["dim"]);
     assert_eq!(space, (&json!("m"), &json!(DIM), &json!("n"), &json!(2 * DIM)));
-    assert_eq!(
-        (&shown["mode"], &shown["sent"], &shown["replaced"]),
-        (&json!("dry_run"), &json!(4), &json!(0))
-    );
+    assert_eq!(shown["mode"], "dry_run");
+    assert_eq!([&shown["sent"], &shown["replaced"]], [4, 0]);
     let pairs = &shown["pairs"];
-    assert_eq!(
-        (&pairs["before"], &pairs["after"], &pairs["both"]),
-        (&json!(1), &json!(1), &json!(0))
-    );
+    assert_eq!([&pairs["before"], &pairs["after"], &pairs["both"]], [1, 1, 0]);
     let texts = |pairs: &Value| {
         let mut texts: Vec<String> = serde_json::from_value(pairs[0]["texts"].clone()).unwrap();
         texts.sort();
@@ -445,14 +413,8 @@ fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() 
     assert_eq!(told.err.lines().last(), Some("dry run: the store was not written"));
 
     let done = dir.json(&embed(&url, &["--replace", "n", "--json", "--execute"]));
-    assert_eq!(
-        (&done["replaced"], &done["changed"], &done["sent"]),
-        (&json!(4), &json!(0), &json!(0))
-    );
-    let of = |model: &str| {
-        dir.one::<i64>(&format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
-    };
-    assert_eq!((of("m"), of("n")), (0, 4));
+    assert_eq!([&done["replaced"], &done["changed"], &done["sent"]], [4, 0, 0]);
+    assert_eq!((of_model(&dir, "m"), of_model(&dir, "n")), (0, 4));
     let planned = dir.json(&["consolidate", "brain.db", "--now", NOW, "--json"]);
     assert_eq!(planned["loaded"]["with_embedding"], 4);
     assert_eq!(integrity(&dir.path("brain.db")), Vec::<String>::new());
@@ -462,21 +424,10 @@ fn a_model_is_replaced_after_the_pairs_of_both_were_compared_and_brought_back() 
     let back = dir.run(&["embed", "brain.db", "--now", NOW, "--replace", "m", "--execute"]);
     assert_eq!(back.code, Some(0), "{back:?}");
     assert!(back.out.contains("0 texts sent now"), "{back:?}");
-    let vectors = |image: &StoreImage| image.lost_in(&dir.image());
-    let lost: Vec<String> =
-        vectors(&before).into_iter().filter(|row| !row.contains("created_at")).collect();
-    assert!(lost.is_empty() || lost.iter().all(|row| row.contains("embeddings")), "{lost:?}");
-    let blobs = |path: &Path| -> Vec<Vec<u8>> {
-        let store = Connection::open(path).unwrap();
-        let mut read =
-            store.prepare("SELECT embedding FROM embeddings ORDER BY source_id").unwrap();
-        let rows = read.query_map([], |row| row.get(0)).unwrap();
-        rows.map(Result::unwrap).collect()
-    };
-    let expected: Vec<Vec<u8>> = [0, 0, 2, 3]
-        .map(|axis| unit_vector(DIM, axis).iter().flat_map(|value| value.to_le_bytes()).collect())
-        .to_vec();
-    assert_eq!(blobs(&dir.path("brain.db")), expected);
+    let lost = before.lost_in(&dir.image());
+    assert!(lost.iter().all(|row| row.contains("embeddings")), "{lost:?}");
+    let blobs: Vec<Vec<u8>> = dir.all("SELECT embedding FROM embeddings ORDER BY source_id");
+    assert_eq!(blobs, [0, 0, 2, 3].map(|axis| blob(&unit_vector(DIM, axis))));
 }
 
 #[test]
@@ -495,18 +446,9 @@ fn a_model_is_not_replaced_without_vectors_and_forget_removes_those_that_are_kep
     let done = dir.run(&embed(&url_of(&picky), &["--replace", "n", "--execute"]));
     assert_eq!(done.code, Some(4), "{done:?}");
     assert!(done.out.contains("refused: m000002"), "{done:?}");
-    let of = |model: &str| {
-        dir.one::<i64>(&format!("SELECT count(*) FROM embeddings WHERE model = '{model}'"))
-    };
-    assert_eq!((of("m"), of("n")), (1, 3));
-    let kept = || {
-        let names = std::fs::read_dir(dir.path("brain.db.memfold")).into_iter().flatten();
-        names
-            .filter(|name| {
-                name.as_ref().unwrap().file_name().to_string_lossy().starts_with("vectors-")
-            })
-            .count()
-    };
+    assert_eq!((of_model(&dir, "m"), of_model(&dir, "n")), (1, 3));
+    let is_kept = |path: &Path| path.to_string_lossy().contains("brain.db.memfold/vectors-");
+    let kept = || dir.files().keys().filter(|path| is_kept(path)).count();
     assert_eq!(kept(), 2);
     dir.succeed(&["forget", "brain.db", "m000000", "--execute"]);
     assert_eq!(kept(), 0);
@@ -535,12 +477,11 @@ fn an_undo_leaves_the_vectors_of_another_model() {
 #[test]
 fn vectors_without_a_name_are_kept_and_each_pair_of_equal_ones_counts() {
     let (dir, stub) = of_two_models();
-    let same: Vec<u8> = unit_vector(DIM, 0).iter().flat_map(|value| value.to_le_bytes()).collect();
+    let same = blob(&unit_vector(DIM, 0));
     dir.connect().execute("UPDATE embeddings SET model = NULL, embedding = ?1", [same]).unwrap();
     let shown = dir.json(&embed(&url_of(&stub), &["--replace", "n", "--json", "--execute"]));
     let pairs = &shown["pairs"];
-    let counts = (&pairs["before"], &pairs["after"], &pairs["both"]);
-    assert_eq!(counts, (&json!(6), &json!(1), &json!(1)));
+    assert_eq!([&pairs["before"], &pairs["after"], &pairs["both"]], [6, 1, 1]);
     let before = shown["model_before"].as_str().unwrap();
     drop(stub);
     let back = dir.run(&["embed", "brain.db", "--replace", before, "--execute"]);

@@ -101,15 +101,10 @@ fn golden(text: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + 
 
 #[test]
 fn golden_record_is_written_and_undone() {
-    let near = |at: usize| {
-        let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        vector[at + 1] = 1.0;
-        vector
-    };
-    let dir = dir(&BUFFETT, &(0..5).map(near).collect::<Vec<_>>());
-    dir.connect().execute_batch("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'").unwrap();
+    let dir = dir(&BUFFETT, &(0..5).map(alike).collect::<Vec<_>>());
+    dir.sql("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'");
     let before = owners_rows(&dir);
-    let stub = server(near(0), golden(RECORD));
+    let stub = server(alike(0), golden(RECORD));
     let run = Run::of(&stub, "golden");
     let planned = dir.json(&run.arguments(&["--judge", "--json", "--plan", "one.json"]));
     assert_eq!(planned["planned"]["rewrite"], 1, "{}", planned["judged"]);
@@ -124,17 +119,13 @@ fn golden_record_is_written_and_undone() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.err.contains("CONSOLIDATE/REWRITE new=stm_"), "{done:?}");
     assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm WHERE content LIKE 'User%'"), 1);
-    let (id, content, categories, confidence, source): (String, String, String, f64, String) =
-        dir.connect()
-            .query_row(
-                "SELECT id, content, categories, confidence, source FROM stm WHERE content LIKE 'User%'",
-                [],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
-            )
-            .unwrap();
-    assert_eq!(content, RECORD);
-    assert_eq!(categories, r#"["investing", "c4", "c3", "c2", "c1", "c0"]"#);
-    assert!((confidence - 0.7).abs() < 1e-9, "the largest of 0.5 (unstated) and 0.7");
+    let cell = |name: &str| -> String {
+        dir.one(&format!("SELECT {name} FROM stm WHERE content LIKE 'User%'"))
+    };
+    let (id, source) = (cell("id"), cell("source"));
+    assert_eq!(cell("content"), RECORD);
+    assert_eq!(cell("categories"), r#"["investing", "c4", "c3", "c2", "c1", "c0"]"#);
+    assert_eq!(cell("CAST(confidence AS TEXT)"), "0.7", "the largest of 0.5 (unstated) and 0.7");
     assert!(source.contains("\"merged_count\":5"), "{source}");
     let found = format!("SELECT count(*) FROM embeddings WHERE source_id = '{id}'");
     assert_eq!(dir.one::<i64>(&found), 1, "it has its vector");
@@ -233,12 +224,7 @@ fn model_texts_go_to_a_memory_folder_and_back() {
 
 #[test]
 fn golden_record_that_changes_facts_is_refused() {
-    let near = |at: usize| {
-        let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        vector[at + 1] = 1.0;
-        vector
-    };
-    let vectors: Vec<_> = (0..5).map(near).collect();
+    let vectors: Vec<_> = (0..5).map(alike).collect();
     for text in [
         "User is a value investor who admires Warren Buffett.",
         "User prefers value investing in the style of Warren Buffett, admires Warren Buffett as an investor, follows \
@@ -247,7 +233,7 @@ fn golden_record_that_changes_facts_is_refused() {
         "",
     ] {
         let dir = dir(&BUFFETT, &vectors);
-        let stub = server(near(0), golden(text));
+        let stub = server(alike(0), golden(text));
         let report = dir.json(&Run::of(&stub, "golden").arguments(&["--judge", "--json"]));
         assert_eq!(report["planned"]["rewrite"], 0, "{text}: {}", report["judged"]);
         assert_eq!(report["judged"]["rulings"][0]["action"], "refused", "{text}");
@@ -306,11 +292,8 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
         (id, serde_json::from_str(&body).unwrap())
     };
     let (first, body) = summary();
-    assert_eq!(
-        body["keyFacts"].as_array().unwrap().len(),
-        1,
-        "what no source states is dropped: {body}"
-    );
+    let facts = body["keyFacts"].as_array().unwrap();
+    assert_eq!(facts.len(), 1, "what no source states is dropped: {body}");
     assert_eq!(body["decisions"][0]["confidence"], "high");
     assert_eq!(body["supersededFacts"][0]["sourceMemoryId"], "m000000");
     assert_eq!(body["topic"], "investing");
@@ -322,11 +305,10 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     assert_eq!(again["judged"]["groups"]["summaries"], 0, "it is up to date: {}", again["judged"]);
     assert_eq!(again["planned"]["merge"], 0, "a summary is no duplicate of its sources");
 
-    dir.connect()
-        .execute("UPDATE stm SET content = 'The deploy of billing takes 14 minutes.' WHERE id = 'm000001'", [])
-        .unwrap();
-    let text = "UPDATE embeddings SET content = 'The deploy of billing takes 14 minutes.' WHERE source_id = 'm000001'";
-    dir.connect().execute(text, []).unwrap();
+    for (table, id) in [("stm", "id"), ("embeddings", "source_id")] {
+        let text = "The deploy of billing takes 14 minutes.";
+        dir.sql(&format!("UPDATE {table} SET content = '{text}' WHERE {id} = 'm000001'"));
+    }
     let refused = dir.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(refused["planned"]["summarize"], 0, "12 minutes stand in no source any more");
     let stub = server(alike(4), |members| {
@@ -337,7 +319,7 @@ fn a_group_is_summarised_once_and_anew_when_it_changes() {
     });
     let run = Run::of(&stub, "summaries");
     // Another address, and so another model, as far as anybody can tell: its name is the same.
-    dir.connect().execute("DELETE FROM memfold_judgements", []).unwrap();
+    dir.sql("DELETE FROM memfold_judgements");
     dir.succeed(&run.arguments(&execute));
     let (second, _) = summary();
     assert_ne!(first, second);
@@ -372,7 +354,7 @@ fn only_confident_supersession_is_recorded() {
     let report = dir.json(&Run::of(&unsure, "supersession").arguments(&["--judge", "--json"]));
     assert_eq!(report["planned"]["supersede"], 0);
     assert_eq!(report["judged"]["refusals"]["unsure"], 1, "{}", report["judged"]);
-    dir.connect().execute("DELETE FROM memfold_judgements", []).unwrap();
+    dir.sql("DELETE FROM memfold_judgements");
 
     let sure = server(alike(0), supersedes("high"));
     let run = Run::of(&sure, "supersession");

@@ -5,7 +5,6 @@ use std::process::Stdio;
 
 use memfold_tests::stub_provider::{StubProvider, chat};
 use memfold_tests::{StoreStyle, brain_db, memory, turned_vector};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::{TestFolder, consolidate, wait_until};
@@ -163,11 +162,7 @@ fn forget_erases_judgements() {
     let (dir, stub) = (dir(), sensible());
     let chain = chain(&stub);
     dir.succeed(&asking(&chain, &["--judge"]));
-    let count = || -> i64 {
-        let store = Connection::open(dir.path("brain.db")).unwrap();
-        let sql = "SELECT count(*) FROM memfold_judgements";
-        store.query_row(sql, [], |row| row.get(0)).unwrap()
-    };
+    let count = || dir.one::<i64>("SELECT count(*) FROM memfold_judgements");
     assert_eq!(count(), 5);
     dir.succeed("forget brain.db m000001 --execute");
     assert_eq!(count(), 3);
@@ -254,19 +249,11 @@ fn killed_judged_run_keeps_its_answers() {
     bodies.dedup();
     assert!(count - bodies.len() <= KILLS, "only what was under way is asked again");
     drop(stub);
-    let recorded = |further: &[&str]| {
-        let mut flags =
-            asking(&chain, &["--set", "propose.max_per_run=1000", "--judge", "recorded"])
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>();
-        flags.extend(further.iter().map(|word| (*word).to_owned()));
-        flags
+    let recorded = ["--set", "propose.max_per_run=1000", "--judge", "recorded"];
+    let run = |further: &[&str]| {
+        dir.succeed(&asking(&chain, &[&recorded, further].concat()));
     };
-    let run = |flags: Vec<String>| {
-        dir.succeed(&flags.iter().map(String::as_str).collect::<Vec<_>>());
-    };
-    run(recorded(&["--plan", "again.json"]));
+    run(&["--plan", "again.json"]);
     let plan = |name: &str| -> Value {
         let plan = std::fs::read(dir.path(name)).unwrap();
         let mut plan: Value = serde_json::from_slice(&plan).unwrap();
@@ -274,7 +261,7 @@ fn killed_judged_run_keeps_its_answers() {
         plan
     };
     assert_eq!(plan("whole.json"), plan("again.json"));
-    run(recorded(&["--execute", "--max-change-share", "1"]));
+    run(&["--execute", "--max-change-share", "1"]);
     assert_eq!(dir.live().len(), 2_000 - PAIRS);
     dir.succeed("undo brain.db latest --execute");
     assert_eq!(dir.live().len(), 2_000);

@@ -10,7 +10,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use memfold_tests::{StoreImage, StoreStyle, brain_db, diff, integrity, memory};
-use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::judging::{near, noise};
@@ -113,11 +112,7 @@ fn store(dir: &TestFolder) {
 
 /// Returns the facts that stand in no live memory.
 fn lost(dir: &TestFolder) -> Vec<String> {
-    let store = Connection::open(dir.path("brain.db")).unwrap();
-    let sql = "SELECT content FROM stm WHERE source NOT LIKE 'archived:%'";
-    let mut statement = store.prepare(sql).unwrap();
-    let texts = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    let texts: Vec<String> = texts.map(Result::unwrap).collect();
+    let texts: Vec<String> = dir.all("SELECT content FROM stm WHERE source NOT LIKE 'archived:%'");
     let facts = (0..PAIRS).flat_map(|pair| wordings(pair).1);
     facts.filter(|fact| !texts.iter().any(|text| text.contains(fact.as_str()))).collect()
 }

@@ -1,7 +1,6 @@
 //! `status` with its tiers and whether a run is due, and the edges of `explain`.
 
 use memfold_tests::{NOW, PlainMemory, diff, memory, unit_vector};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::{TestFolder, consolidate};
@@ -70,10 +69,8 @@ fn each_transition_is_stored_and_told_once() {
     let arguments = ["status", "brain.db", "--store-tiers", "-v", "--now"];
     let first = dir.run(&[&arguments[..], &[NOW]].concat());
     assert_eq!(first.code, Some(0), "{first:?}");
-    assert!(
-        first.err.contains("CONSOLIDATE/TIER id=m000000 from=none to=hot retention="),
-        "{first:?}"
-    );
+    let told = "CONSOLIDATE/TIER id=m000000 from=none to=hot retention=";
+    assert!(first.err.contains(told), "{first:?}");
     assert_eq!(diff(&before, &dir.image()), [""; 0]);
     let again = dir.run(&[&arguments[..], &[NOW]].concat());
     let told = |err: &str| -> Vec<String> {
@@ -89,21 +86,14 @@ fn each_transition_is_stored_and_told_once() {
     assert_eq!(told.len(), 2, "{later:?}");
     dir.sql("DELETE FROM stm WHERE id = 'm000002'");
     dir.succeed(&["status", "brain.db", "--now", MONTH, "--store-tiers"]);
-    let connection = Connection::open(dir.path("brain.db")).unwrap();
-    let stored: Vec<String> = connection
-        .prepare("SELECT memory_id || ' ' || tier || ' ' || reasons FROM memfold_tiers ORDER BY 1")
-        .unwrap()
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
+    let tiers = "SELECT memory_id || ' ' || tier || ' ' || reasons FROM memfold_tiers ORDER BY 1";
+    let stored: Vec<String> = dir.all(tiers);
     assert_eq!(stored.len(), 4, "{stored:?}");
     assert_eq!(stored[0], r#"m000000 warm ["retention"]"#);
     assert_eq!(stored[2], r#"m000003 warm ["retention"]"#);
     // The same tier for other reasons is no change; the tier before a change stays known.
     let earlier = |id: &str| -> Option<String> {
-        let sql = "SELECT earlier FROM memfold_tiers WHERE memory_id = ?1";
-        connection.query_row(sql, [id], |row| row.get(0)).unwrap()
+        dir.one(&format!("SELECT earlier FROM memfold_tiers WHERE memory_id = '{id}'"))
     };
     let hot: Vec<(String, String)> = serde_json::from_str(&earlier("m000000").unwrap()).unwrap();
     assert_eq!(hot.len(), 1, "{hot:?}");
@@ -112,11 +102,8 @@ fn each_transition_is_stored_and_told_once() {
     let files = dir.files();
     for key in ["read_only=true", "enabled=false"] {
         let answer = dir.run(&[&arguments[..], &[DECADE, "--set", key]].concat());
-        assert!(
-            answer.code == Some(0) && answer.err.contains("nothing will be written"),
-            "{answer:?}"
-        );
-        assert!(files == dir.files());
+        assert!(answer.err.contains("nothing will be written"), "{answer:?}");
+        assert!(answer.code == Some(0) && files == dir.files(), "{answer:?}");
     }
 }
 
@@ -126,9 +113,7 @@ fn forgetting_takes_the_tier_along() {
     dir.succeed(&["status", "brain.db", "--now", NOW, "--store-tiers"]);
     dir.succeed(&["forget", "brain.db", "m000001", "--now", NOW, "--execute"]);
     let sql = "SELECT count(*) FROM memfold_tiers WHERE memory_id = 'm000001'";
-    let connection = Connection::open(dir.path("brain.db")).unwrap();
-    let count: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
-    assert_eq!(count, 0);
+    assert_eq!(dir.one::<i64>(sql), 0);
 }
 
 #[test]
@@ -138,17 +123,13 @@ fn status_lists_pending_work() {
         dir.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
     };
     let first = status(&[]);
-    assert_eq!(
-        (&first["last_run"], &first["index"], &first["plans"]),
-        (&Value::Null, &Value::Null, &json!([]))
-    );
+    assert_eq!([&first["last_run"], &first["index"]], [&Value::Null; 2]);
+    assert_eq!(first["plans"], json!([]));
     assert_eq!(first["reason"]["kind"], "new_memories");
     let files = dir.files();
     let text = dir.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
-    assert!(
-        text.contains("plans     none waits\nlast run  none\nindex     none\nnext run  due: "),
-        "{text}"
-    );
+    let pending = "plans     none waits\nlast run  none\nindex     none\nnext run  due: ";
+    assert!(text.contains(pending), "{text}");
     assert!(files == dir.files());
     dir.succeed(&consolidate(&["--save-plan"]));
     dir.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
@@ -218,10 +199,14 @@ fn run_becomes_due_by_time_idleness_and_counts() {
         "INSERT INTO stm(id, content, created_at)
          VALUES ('new', 'The loom has a new belt.', '2026-06-30T12:30:00')",
     );
-    assert_eq!(due("2026-06-30T12:40:00Z", &[]).code, Some(1));
     assert_eq!(due("2026-06-30T13:10:00Z", &[]).out, "no write for 40 minutes, 1 new memory\n");
-    let ended = due("2026-06-30T12:40:00Z", &["--session-end"]);
-    assert_eq!(ended.out, "a session ended with 1 new memory\n");
-    let often = due("2026-06-30T12:40:00Z", &["--set", "lifecycle.due.new_memories_min=1"]);
-    assert_eq!(often.out, "1 new memory since the last run (from 1 on)\n");
+    for (further, said) in [
+        (&["--session-end"][..], "a session ended with 1 new memory\n"),
+        (
+            &["--set", "lifecycle.due.new_memories_min=1"],
+            "1 new memory since the last run (from 1 on)\n",
+        ),
+    ] {
+        assert_eq!(due("2026-06-30T12:40:00Z", further).out, said);
+    }
 }

@@ -290,7 +290,7 @@ fn a_hostile_folder_is_read_without_its_links() {
     let _ = execute(&dir, store);
     let _ = dir.succeed(&["undo", store, "latest", "--execute"]);
     assert_eq!(std::fs::read_dir(dir.path("victim")).unwrap().count(), 1);
-    assert_eq!(std::fs::read_to_string(dir.path("victim/secret.md")).unwrap(), "- A secret\n");
+    assert_eq!(dir.read("victim/secret.md"), "- A secret\n");
 }
 
 /// The built-in embedding knows English: by its vectors, sentences of other scripts are all near.

@@ -95,7 +95,7 @@ fn assert_fits_the_owner(entry: &Value) {
 }
 
 fn entries(dir: &TestFolder, name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(dir.path(name)).unwrap();
+    let text = dir.read(name);
     let file: Value = serde_json::from_str(&text).unwrap();
     file["entries"].as_array().unwrap().clone()
 }
@@ -154,7 +154,7 @@ fn indexes_that_are_not_up_to_date_are_named_and_made_anew() {
     rebuilt.fails_with(2, &["the configuration forbids to write"]);
     let rebuilt = dir.run("doctor memory --rebuild-indexes");
     assert!(rebuilt.err.contains("rebuilt agents/DEV-001/_index.json"), "{}", rebuilt.err);
-    let text = std::fs::read_to_string(dir.path(index)).unwrap();
+    let text = dir.read(index);
     let written: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(written["entries"].as_array().unwrap().len(), 3, "{written}");
     let doctor = dir.run("doctor memory");
@@ -195,7 +195,7 @@ fn triggers_narrow_a_run_to_what_they_are_about() {
     assert_eq!(planned(&whole), 2);
     let execute = ["--execute", "--max-change-share", "1"];
     let _ = dir.succeed(&[&overflow[..], &execute].concat());
-    let log = std::fs::read_to_string(dir.path("memory/ops/consolidation-log.json")).unwrap();
+    let log = dir.read("memory/ops/consolidation-log.json");
     assert!(log.contains("\"trigger\": \"index_overflow\""), "{log}");
 
     let session = [&["consolidate", "memory", "--trigger", "session_end"][..], &NOW].concat();
@@ -288,7 +288,7 @@ fn foreign_git_locks_stay() {
             ["consolidate", "store", "--execute", "--max-change-share", "1", NOW[0], NOW[1]];
         let answer = dir.run(&words);
         assert!(answer.code == Some(5) && answer.err.contains("decisions.lock"), "{answer:?}");
-        assert_eq!(std::fs::read_to_string(dir.path(lock)).unwrap(), content, "{mark}");
+        assert_eq!(dir.read(lock), content, "{mark}");
     }
     let found = dir.run("doctor store");
     assert!(found.err.contains("decisions.lock locks a ref that memfold writes"), "{found:?}");

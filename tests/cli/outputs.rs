@@ -9,7 +9,6 @@ use std::process::Stdio;
 
 use memfold_core::report::Report;
 use memfold_tests::{memory, unit_vector};
-use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::support::{TestFolder, consolidate};
@@ -47,40 +46,6 @@ fn outputs_are_refused_before_the_first_write() {
     dir.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
 }
 
-/// `--force` replaced device nodes and named pipes by a rename, and a link by a file; `-o` took the store itself.
-#[cfg(unix)]
-#[test]
-fn only_files_are_replaced_and_links_are_followed() {
-    use std::os::unix::fs::{FileTypeExt as _, symlink};
-    let dir = TestFolder::with_pair();
-    let made = std::process::Command::new("mkfifo").arg(dir.path("pipe.arrow")).status();
-    assert!(made.unwrap().success());
-    dir.write("target.arrow", "old");
-    symlink("target.arrow", dir.path("link.arrow")).unwrap();
-    symlink("nowhere.arrow", dir.path("dangling.arrow")).unwrap();
-    symlink("/dev/null", dir.path("null.arrow")).unwrap();
-    let export = |output: &str, format: &str| {
-        dir.run(&["export", "brain.db", "-o", output, "--format", format, "--force"])
-    };
-    for (output, message) in [
-        ("pipe.arrow", "it is a named pipe, not a file"),
-        ("dangling.arrow", "it is a link that leads nowhere"),
-        ("null.arrow", "it is a device, not a file"),
-        ("/dev/null", "it is a device, not a file"),
-        ("brain.db", "--output brain.db is an input"),
-    ] {
-        export(output, "arrow").fails_with(2, &[message, "hint: name a"]);
-    }
-    assert!(dir.path("pipe.arrow").metadata().unwrap().file_type().is_fifo());
-    assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-    let written = export("link.arrow", "arrow");
-    assert_eq!(written.code, Some(0), "{written:?}");
-    assert!(dir.path("link.arrow").is_symlink());
-    assert!(std::fs::read(dir.path("target.arrow")).unwrap().starts_with(b"ARROW1"));
-    let plan = dir.run(&consolidate(&["--plan", "/dev/stdout"]));
-    assert_eq!(plan.code, Some(2), "{plan:?}");
-}
-
 /// The report's place was taken while the run was under way: the run stands, and its id, the place
 /// of the report and the undo command are printed. Log lines came only after the run; now each is
 /// there when its unit is done.
@@ -107,16 +72,13 @@ fn run_stands_when_its_report_cannot_be_written() {
     while !err.contains("CONSOLIDATE/MERGE") {
         assert_ne!(log.read_line(&mut err).unwrap(), 0, "{err}");
     }
-    let store = Connection::open(dir.path("brain.db")).unwrap();
-    let state: String =
-        store.query_row("SELECT state FROM memfold_runs", [], |row| row.get(0)).unwrap();
+    let state: String = dir.one("SELECT state FROM memfold_runs");
     assert_eq!(state, "running", "the unit is told before the run ends");
     dir.write("out/r.json", "somebody else's");
     log.read_to_string(&mut err).unwrap();
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(4), "{err}");
-    let run_id: String =
-        store.query_row("SELECT run_id FROM memfold_runs", [], |row| row.get(0)).unwrap();
+    let run_id: String = dir.one("SELECT run_id FROM memfold_runs");
     assert!(err.contains("error: failed to write the report: "), "{err}");
     let instead = err.split("hint: the report is ").nth(1).unwrap().split(" instead").next();
     let report = std::fs::read_to_string(instead.unwrap()).unwrap();
@@ -156,9 +118,7 @@ fn log_lines_cover_a_run_from_start_to_end() {
 
     let dir = TestFolder::with_pair();
     dir.succeed(&consolidate(&["--save-plan"]));
-    let store = Connection::open(dir.path("brain.db")).unwrap();
-    let forbid = "CREATE TRIGGER no BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no'); END";
-    store.execute_batch(forbid).unwrap();
+    dir.sql("CREATE TRIGGER no BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no'); END");
     let partial = dir.run("apply brain.db latest --execute -v");
     assert_eq!(partial.code, Some(4), "{partial:?}");
     assert_eq!(log(&partial.err), ["START", "EXECUTE", "ERROR", "REPORT", "DONE"], "{partial:?}");
@@ -217,9 +177,9 @@ fn apply_writes_report_and_metrics() {
     assert_eq!(report["actions"][0]["label"], "a1");
     let run_id = report["run_id"].as_str().unwrap();
     assert!(applied.out.contains(run_id), "{applied:?}");
-    let page = std::fs::read_to_string(dir.path("new/r.md")).unwrap();
+    let page = dir.read("new/r.md");
     assert!(page.contains("| a1 merge identical | m000001 ← m000000 |"), "{page}");
-    let metrics = std::fs::read_to_string(dir.path("m.prom")).unwrap();
+    let metrics = dir.read("m.prom");
     for line in ["memfold_memories 2", "memfold_executed{outcome=\"applied\"} 1"] {
         assert!(metrics.lines().any(|found| found == line), "{metrics}");
     }

@@ -1,7 +1,6 @@
 //! A memory may stand in the questions of several proposals; answers to all of them lose nothing.
 
 use memfold_tests::{NOW, memory, turned_vector};
-use rusqlite::Connection;
 
 use crate::reviewing::{proposed, review};
 use crate::support::{TestFolder, consolidate};
@@ -43,9 +42,8 @@ fn answers_to_two_questions_about_one_memory_lose_nothing() {
         dir.run(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
         let stays = dir.live();
         assert!(left.contains(&stays.len()), "{answers:?}: {stays:?}");
-        let store = Connection::open(dir.path("brain.db")).unwrap();
         let sql = "SELECT (SELECT COUNT(*) FROM stm) + (SELECT COUNT(DISTINCT memory_id) FROM memfold_archive)";
-        assert_eq!(store.query_row(sql, [], |row| row.get(0)), Ok(3_i64), "nothing is lost");
+        assert_eq!(dir.one::<i64>(sql), 3, "nothing is lost");
         // Undecided groups are asked again, about live memories only; decided ones are not.
         let again = proposed(&dir, &[]);
         assert!(again.iter().flatten().all(|id| stays.contains(id)), "{answers:?}: {again:?}");

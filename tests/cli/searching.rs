@@ -77,15 +77,10 @@ fn memories_and_texts_are_searched_for_by_example() {
 #[test]
 fn impossible_searches_are_refused() {
     let dir = TestFolder::with_sample();
-    dir.write("words.txt", "no vector at all");
     for (words, code, said) in [
         (&["search", "brain.db", "--vector", "[1,2,3]"][..], 1, "with 3 components"),
         (&["search", "brain.db", "--vector", "nothing"], 2, "no vector and no file"),
-        (&["search", "brain.db", "--vector", "words.txt", "-k", "0"], 2, "0"),
-        (&["search", "missing.db", "--vector", "[1]"], 1, "missing.db"),
-        (&["index", "info", "brain.db"], 1, "index build"),
         (&["index", "info", "brain.db", "--verify"], 1, "no index in"),
-        (&["index", "build", "words.txt"], 1, "words.txt"),
         (&["index", "build", "brain.db", "--model", "other"], 1, "other"),
     ] {
         let answer = dir.run(words);
@@ -109,11 +104,7 @@ fn damaged_index_is_reported_and_bypassed() {
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, &bytes).unwrap();
     let answer = dir.run("index info brain.db --verify");
-    assert!(
-        answer.code == Some(1) && answer.err.contains("columns.arrow: damaged"),
-        "{}",
-        answer.err
-    );
+    answer.fails_with(1, &["columns.arrow: damaged"]);
     std::fs::write(dir.path("brain.db.memfold/MANIFEST"), "nonsense").unwrap();
     let answer = dir.run(&search);
     assert_eq!(answer.code, Some(0));
@@ -176,15 +167,10 @@ fn impossible_file_searches_are_refused() {
         (build(&["--append"]), 2, "--append is for stores"),
         (build(&["--model", "m"]), 2, "--vector-column NAME"),
         (search(&["--text", "words"]), 2, "--text is for stores"),
-        (search(&["--row", "300"]), 1, "no row 300: there are 300"),
-        (search(&["--row", "-1"]), 2, "--row"),
         (search(&["--id", "someone"]), 1, "with --row N"),
         (search(&["--vector", "[1, 2]"]), 1, "query of dimension 2, expected 24"),
         (search(&[]), 2, "--row"),
         (vec!["index", "info", "rows.npy"], 1, "no index in"),
-        (vec!["index", "info", "rows.npy", "--verify"], 1, "index build"),
-        (vec!["index", "build", "missing.npy"], 1, "missing.npy"),
-        (vec!["search", "missing.parquet", "--row", "1"], 1, "missing.parquet"),
         (vec!["index", "build", "words.npy"], 1, "words.npy"),
     ] {
         let answer = dir.run(&words);

@@ -189,7 +189,7 @@ fn stdin_is_a_file_of_texts() {
     let texts = "Bob owns billing\nBob owns billing.\n\nTea at four\n";
     let answer = dir.run_with(&["consolidate", "-", "--execute", "--output", "out.txt"], texts);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let written = std::fs::read_to_string(dir.path("out.txt")).unwrap();
+    let written = dir.read("out.txt");
     assert_eq!(written.matches("Bob owns billing").count(), 1, "{written:?}");
     assert!(written.contains("Tea at four"));
 }
@@ -209,7 +209,7 @@ fn a_file_of_texts_is_never_changed() {
     refused(&["--execute", "--output", "old.txt"], "old.txt exists");
     refused(&["--save-plan"], "memfold import notes.txt --into brain.db");
     refused(&["--execute", "--output", "new.txt", "--expect", "beef"], "expected beef");
-    let written = std::fs::read_to_string(dir.path("notes.txt")).unwrap();
+    let written = dir.read("notes.txt");
     assert_eq!(written, "Bob owns billing\nBob owns billing.\n");
     assert!(!dir.path("new.txt").exists());
     let sample = TestFolder::with_pair();

@@ -1,7 +1,6 @@
 //! Looking back and taking back: `runs`, `explain`, `undo --memory`, `forget`, pruning.
 
 use memfold_tests::{diff, integrity};
-use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::support::{TestFolder, consolidate};
@@ -39,25 +38,18 @@ fn forget<'a>(id: &'a str, further: &[&'a str]) -> Vec<&'a str> {
 /// Every table's cells that hold a text; search indexes hold tokens and are queried by words.
 fn cells_with(dir: &TestFolder, text: &str) -> Vec<String> {
     let connection = dir.connect();
-    let names = |sql: &str| -> Vec<String> {
-        let mut statement = connection.prepare(sql).unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    let columns: Vec<String> = dir.all(
+        "SELECT t.name || '.' || c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c
+         WHERE t.type = 'table' AND t.name NOT LIKE '%_fts%' ORDER BY t.rowid, c.cid",
+    );
+    let holds = |column: &String| -> bool {
+        let (table, name) = column.split_once('.').unwrap();
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM {table} WHERE instr(CAST(\"{name}\" AS TEXT), ?1) > 0)"
+        );
+        connection.query_row(&sql, [text], |row| row.get(0)).unwrap()
     };
-    let mut found = Vec::new();
-    for table in
-        names("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%_fts%'")
-    {
-        for column in names(&format!("SELECT name FROM pragma_table_info('{table}')")) {
-            let sql = format!(
-                "SELECT count(*) FROM {table} WHERE instr(CAST(\"{column}\" AS TEXT), ?1) > 0"
-            );
-            let count: i64 = connection.query_row(&sql, [text], |row| row.get(0)).unwrap();
-            if count > 0 {
-                found.push(format!("{table}.{column}"));
-            }
-        }
-    }
-    found
+    columns.into_iter().filter(holds).collect()
 }
 
 fn matches(dir: &TestFolder, word: &str) -> i64 {
@@ -80,13 +72,8 @@ fn restored_memory_lives_apart() {
         assert_eq!(document["restoration"]["apart_from"][0], "m000001");
         assert_eq!(dir.live_id("m000000"), "m000000");
         assert_eq!(planned_merges(&dir), 0, "{absorbed}");
-        let row: (String, String) = dir
-            .connect()
-            .query_row("SELECT categories, source FROM stm WHERE id = 'm000000'", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .unwrap();
-        assert_eq!(row, (r#"["general"]"#.to_owned(), "agent".to_owned()));
+        let row = "SELECT categories || source FROM stm WHERE id = 'm000000'";
+        assert_eq!(dir.one::<String>(row), r#"["general"]agent"#);
         assert_eq!(integrity(&dir.path("brain.db")), [""; 0]);
         let run = document["run_id"].as_str().unwrap();
         dir.succeed(&["undo", "brain.db", run, "--execute"]);
@@ -100,10 +87,9 @@ fn undo_archived_lists_edited_and_orphaned_memories() {
     let (dir, _) = folded(&["--set", "merge.absorbed=archive"]);
     let nothing = "no archived memory was edited since, and every survivor is there\n";
     assert_eq!(dir.succeed("undo brain.db --archived"), nothing);
-    let edit = "UPDATE stm SET content = 'The kiln is fired on Tuesdays.' WHERE id = 'm000000'";
-    dir.connect().execute(edit, []).unwrap();
+    dir.sql("UPDATE stm SET content = 'The kiln is fired on Tuesdays.' WHERE id = 'm000000'");
     insta::assert_snapshot!("restore-edited", dir.succeed("undo brain.db --archived"));
-    dir.connect().execute("DELETE FROM stm WHERE id = 'm000001'", []).unwrap();
+    dir.sql("DELETE FROM stm WHERE id = 'm000001'");
     let listed = dir.json("undo brain.db --archived --json");
     assert_eq!(listed["candidates"][0]["reason"], "survivor_gone");
     assert_eq!(listed["candidates"][0]["survivor"], "m000001");
@@ -115,13 +101,11 @@ fn undo_archived_lists_edited_and_orphaned_memories() {
 #[test]
 fn a_forgotten_memory_leaves_nothing_behind() {
     let (dir, run) = folded(&[]);
-    dir.connect()
-        .execute_batch(
-            r#"INSERT INTO stm(id, content, categories, source, created_at) VALUES
-               ('flag_1', '{"type":"contradiction","ids":["m000001","m000002"]}', '[]',
-                'consolidation:contradiction:k', '2026-06-30T00:00:00');"#,
-        )
-        .unwrap();
+    dir.sql(
+        r#"INSERT INTO stm(id, content, categories, source, created_at) VALUES
+           ('flag_1', '{"type":"contradiction","ids":["m000001","m000002"]}', '[]',
+            'consolidation:contradiction:k', '2026-06-30T00:00:00');"#,
+    );
     let files = dir.files();
     let refused = dir.run(&forget("m000001", &["--execute"]));
     refused.fails_with(1, &["1 memories were merged into m000001: m000000", "--with-absorbed"]);
@@ -130,10 +114,7 @@ fn a_forgotten_memory_leaves_nothing_behind() {
     assert!(files == dir.files());
     let done = dir.json(&forget("m000001", &["--with-absorbed", "--execute", "--json"]));
     assert_eq!(done["erasure"]["ids"], serde_json::json!(["flag_1", "m000000", "m000001"]));
-    assert_eq!(
-        (&done["erasure"]["memories"], &done["erasure"]["archived"]),
-        (&2.into(), &2.into())
-    );
+    assert_eq!([&done["erasure"]["memories"], &done["erasure"]["archived"]], [2, 2]);
     assert_eq!(done["files"]["backups"].as_array().unwrap().len(), 1);
     assert_eq!(done["files"]["reports"].as_array().unwrap().len(), 2);
     for text in ["m000000", "m000001", "flag_1", "kiln"] {
@@ -195,19 +176,15 @@ fn forget_removes_indexes_with_the_memory() {
 #[test]
 fn forget_names_rows_that_follow() {
     let dir = TestFolder::with_pair();
-    dir.connect()
-        .execute_batch(
-            "CREATE TABLE notes (m TEXT REFERENCES stm(id) ON DELETE CASCADE);
-             INSERT INTO notes VALUES ('m000000'), ('m000001')",
-        )
-        .unwrap();
+    dir.sql(
+        "CREATE TABLE notes (m TEXT REFERENCES stm(id) ON DELETE CASCADE);
+         INSERT INTO notes VALUES ('m000000'), ('m000001')",
+    );
     let preview = dir.succeed(&forget("m000000", &[]));
     let said = "your tables follow: table notes refers to stm by a foreign key";
     assert!(preview.contains(said), "{preview}");
     dir.succeed(&forget("m000000", &["--execute"]));
-    let left: i64 =
-        dir.connect().query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap();
-    assert_eq!(left, 1);
+    assert_eq!(dir.one::<i64>("SELECT count(*) FROM notes"), 1);
 }
 
 #[test]
@@ -250,10 +227,10 @@ fn old_entries_of_the_journal_are_removed() {
     assert_eq!(preview["runs"][0]["no_longer_undoable"], 1);
     assert!(files == dir.files());
     prune("23h", &["--execute"]);
-    let count = |sql: &str| dir.connect().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!(count("SELECT count(*) FROM memfold_journal"), 0);
-    assert_eq!(count("SELECT count(*) FROM memfold_units"), 0);
-    assert_eq!(count("SELECT count(*) FROM memfold_lineage"), 1);
+    for (table, left) in [("journal", 0), ("units", 0), ("lineage", 1)] {
+        let count: i64 = dir.one(&format!("SELECT count(*) FROM memfold_{table}"));
+        assert_eq!(count, left, "{table}");
+    }
     assert_eq!(prune("23h", &[])["runs"].as_array().unwrap().len(), 0);
     dir.run(&["undo", "brain.db", &run, "--execute"]).fails_with(1, &["was pruned"]);
     assert_eq!(dir.live_id("m000000"), "m000001");
@@ -329,7 +306,7 @@ UPDATE stm SET categories = '["archived"]', source = 'archived:{"merged_into":"m
 /// The pair of which the older one was merged into the newer one.
 fn recorded_merge() -> TestFolder {
     let dir = TestFolder::with_pair();
-    Connection::open(dir.path("brain.db")).unwrap().execute_batch(TABLES).unwrap();
+    dir.sql(TABLES);
     dir
 }
 
@@ -381,19 +358,11 @@ fn a_memory_is_explained_as_a_tree() {
 #[test]
 fn what_others_archived_is_restored_without_our_tables() {
     let dir = TestFolder::with_pair();
-    dir.connect()
-        .execute(
-            "UPDATE stm SET source = 'archived:low_utility', categories = '[\"x\", \"archived\"]'
-             WHERE id = 'm000002'",
-            [],
-        )
-        .unwrap();
+    dir.sql(
+        "UPDATE stm SET source = 'archived:low_utility', categories = '[\"x\", \"archived\"]'
+         WHERE id = 'm000002'",
+    );
     dir.succeed(&restore("m000002", &["--execute"]));
-    let row: (String, String) = dir
-        .connect()
-        .query_row("SELECT categories, source FROM stm WHERE id = 'm000002'", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .unwrap();
-    assert_eq!(row, (r#"["x"]"#.to_owned(), "agent".to_owned()));
+    let row = "SELECT categories || source FROM stm WHERE id = 'm000002'";
+    assert_eq!(dir.one::<String>(row), r#"["x"]agent"#);
 }

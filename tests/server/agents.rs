@@ -12,13 +12,17 @@ use crate::support::{McpPipes, Server, TestFolder, mcp_hello};
 /// Where an agent talks to a server.
 enum Line<'s> {
     Pipes(McpPipes),
-    Http { server: &'s Server, session: String },
+    /// With the session and the last request.
+    Http {
+        server: &'s Server,
+        session: String,
+        id: u64,
+    },
 }
 
 /// An agent that believes nothing: arguments and answers must fit the schemas of the tools.
 pub(crate) struct Agent<'s> {
     line: Line<'s>,
-    id: u64,
     tools: BTreeMap<String, Value>,
 }
 
@@ -31,55 +35,41 @@ impl<'s> Agent<'s> {
     }
 
     fn visit(server: &'s Server) -> Self {
-        Self::greet(Line::Http { server, session: String::new() })
+        Self::greet(Line::Http { server, session: String::new(), id: 0 })
     }
 
     fn greet(line: Line<'s>) -> Self {
-        let mut agent = Self { line, id: 0, tools: BTreeMap::new() };
+        let mut agent = Self { line, tools: BTreeMap::new() };
         let hello = agent.ask("initialize", &mcp_hello());
         assert_eq!(hello["serverInfo"]["name"], "memfold", "{hello}");
         assert!(hello["capabilities"]["tools"].is_object());
-        agent.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let greeted = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        match &mut agent.line {
+            Line::Pipes(pipes) => pipes.send(&greeted),
+            Line::Http { server, session, .. } => drop(posted(server, session, &greeted)),
+        }
         let tools = agent.ask("tools/list", &json!({}));
         let named = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool.clone());
         agent.tools = tools["tools"].as_array().unwrap().iter().map(named).collect();
         agent
     }
 
-    /// Sends a message; over HTTP its answer comes at once.
-    fn write(&mut self, message: &Value) -> String {
+    fn response(&mut self, method: &str, parameters: &Value) -> Value {
         match &mut self.line {
             Line::Pipes(pipes) => {
-                pipes.send(message);
-                String::new()
+                pipes.request(method, parameters);
+                pipes.response()
             }
-            Line::Http { server, session } => {
-                let mut headers = vec![ACCEPT, ("MCP-Protocol-Version", "2025-06-18")];
-                if !session.is_empty() {
-                    headers.push(("Mcp-Session-Id", &**session));
-                }
-                let answer = server.send("POST", "/mcp", &headers, &message.to_string());
-                assert!(answer.status == 200 || answer.status == 202, "{answer:?}");
-                if let Some(named) = answer.headers.get("mcp-session-id") {
-                    session.clone_from(named);
-                }
-                answer.body
-            }
-        }
-    }
-
-    fn response(&mut self, method: &str, parameters: &Value) -> Value {
-        self.id += 1;
-        let id = self.id;
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
-        let body = self.write(&message);
-        let is_meant = |line: &str| {
-            let message: Value = serde_json::from_str(line.trim_start_matches("data:")).ok()?;
-            (message["id"] == id).then_some(message)
-        };
-        match &mut self.line {
-            Line::Pipes(pipes) => pipes.response(id),
-            Line::Http { .. } => {
+            Line::Http { server, session, id } => {
+                *id += 1;
+                let message =
+                    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
+                let body = posted(server, session, &message);
+                let is_meant = |line: &str| {
+                    let line = line.trim_start_matches("data:");
+                    let message: Value = serde_json::from_str(line).ok()?;
+                    (message["id"] == *id).then_some(message)
+                };
                 body.lines().find_map(is_meant).unwrap_or_else(|| panic!("no answer: {body}"))
             }
         }
@@ -120,6 +110,27 @@ impl<'s> Agent<'s> {
     }
 
     #[track_caller]
+    pub(crate) fn plan(&mut self) -> Value {
+        self.call("memory_consolidate", &json!({ "action": "plan" }))
+    }
+
+    /// Applies a plan, or some of its actions.
+    #[track_caller]
+    pub(crate) fn apply(&mut self, plan: &Value, only: Value) -> Value {
+        let mut apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
+        if !only.is_null() {
+            apply["only"] = only;
+        }
+        self.call("memory_consolidate", &apply)
+    }
+
+    #[track_caller]
+    pub(crate) fn undo(&mut self, applied: &Value) -> Value {
+        let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
+        self.call("memory_consolidate", &undo)
+    }
+
+    #[track_caller]
     pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
         assert_eq!(result["isError"], true, "{tool}: {result}");
@@ -131,13 +142,27 @@ impl<'s> Agent<'s> {
     pub(crate) fn end(self) {
         match self.line {
             Line::Pipes(pipes) => assert!(pipes.end().success()),
-            Line::Http { server, session } => {
+            Line::Http { server, session, .. } => {
                 let headers = [ACCEPT, ("Mcp-Session-Id", &*session)];
                 // 202 made the protocol's clients warn.
                 assert_eq!(server.send("DELETE", "/mcp", &headers, "").status, 204);
             }
         }
     }
+}
+
+/// Posts a message of a session, whose id the first answer names; returns the answer.
+fn posted(server: &Server, session: &mut String, message: &Value) -> String {
+    let mut headers = vec![ACCEPT, ("MCP-Protocol-Version", "2025-06-18")];
+    if !session.is_empty() {
+        headers.push(("Mcp-Session-Id", &**session));
+    }
+    let answer = server.send("POST", "/mcp", &headers, &message.to_string());
+    assert!(answer.status == 200 || answer.status == 202, "{answer:?}");
+    if let Some(named) = answer.headers.get("mcp-session-id") {
+        session.clone_from(named);
+    }
+    answer.body
 }
 
 /// The tools: whether each only reads, destroys, is idempotent.
@@ -215,22 +240,15 @@ fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
     let duplicates = agent.call("memory_duplicates", &json!({}));
     let first = &duplicates["duplicates"][0];
     let deploy = "The deploy runs every Friday at noon";
-    assert_eq!(
-        (&first["type"], &first["proof"]),
-        (&json!("merge"), &json!("identical")),
-        "{first}"
-    );
-    assert_eq!(
-        (&first["stays"]["text"], &first["memories"][0]["text"]),
-        (&json!(deploy), &json!(deploy))
-    );
-    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    assert_eq!([&first["type"], &first["proof"]], ["merge", "identical"], "{first}");
+    assert_eq!([&first["stays"]["text"], &first["memories"][0]["text"]], [deploy, deploy]);
+    let plan = agent.plan();
     assert_eq!(plan["planned"]["merge"], 1, "{plan}");
-    let apply = |digest: Value| json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": digest });
-    let without = json!({ "action": "apply", "plan_id": plan["plan_id"] });
-    assert_eq!(agent.refused("memory_consolidate", &without)["status"], 428);
-    assert_eq!(agent.refused("memory_consolidate", &apply(json!("00")))["status"], 412);
-    let applied = agent.call("memory_consolidate", &apply(plan["plan_digest"].clone()));
+    let mut apply = json!({ "action": "apply", "plan_id": plan["plan_id"] });
+    assert_eq!(agent.refused("memory_consolidate", &apply)["status"], 428);
+    apply["plan_digest"] = json!("00");
+    assert_eq!(agent.refused("memory_consolidate", &apply)["status"], 412);
+    let applied = agent.apply(&plan, Value::Null);
     assert_eq!(
         (&applied["applied"], &applied["actions"][0]["state"]),
         (&json!(1), &json!("applied"))
@@ -242,22 +260,15 @@ fn clean_up(agent: &mut Agent<'_>, count: &dyn Fn() -> i64) {
 
     let explain = json!({ "action": "explain", "memory_id": "m000001" });
     let memory = agent.call("memory_consolidate", &explain)["memory"].clone();
-    assert_eq!(
-        (&memory["status"], &memory["live_id"]),
-        (&json!("merged"), &json!("m000002")),
-        "{memory}"
-    );
+    assert_eq!([&memory["status"], &memory["live_id"]], ["merged", "m000002"], "{memory}");
     assert_eq!(memory["merged_by_run"], applied["run_id"], "{memory}");
     let status = agent.call("memory_consolidate", &json!({ "action": "status" }))["status"].clone();
     assert_eq!((&status["runs"][0]["run_id"], &status["live"]), (&applied["run_id"], &json!(4)));
     let run = json!({ "action": "status", "run_id": applied["run_id"] });
     assert_eq!(agent.call("memory_consolidate", &run)["state"], "done");
-    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
-    let undone = agent.call("memory_consolidate", &undo);
-    assert_eq!(
-        (&undone["applied"], &undone["undone"][0]["memories"][0]["text"]),
-        (&json!(1), &json!(deploy))
-    );
+    let undone = agent.undo(&applied);
+    assert_eq!(undone["applied"], 1);
+    assert_eq!(undone["undone"][0]["memories"][0]["text"], deploy);
     assert_eq!(count(), 5);
 }
 
@@ -290,7 +301,7 @@ fn an_agent_writes_nothing_where_the_server_was_not_told_to() {
     let hint = saved["hint"].as_str().unwrap();
     let start = format!("memfold-server mcp {} --allow-writes", dir.path("brain.db").display());
     assert!(hint.starts_with("ask who runs this server") && hint.contains(&start), "{hint}");
-    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    let plan = agent.plan();
     let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
     assert_eq!(agent.refused("memory_consolidate", &apply)["status"], 403);
     let settle = json!({ "key": "0011223344556677", "settlement": "merge" });
@@ -342,21 +353,20 @@ fn long_lists_come_in_parts() {
 fn sessions_are_limited() {
     let dir = TestFolder::with_deploys();
     let server = dir.serve(&[]);
-    let accept = ("Accept", "application/json, text/event-stream");
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": mcp_hello() })
         .to_string();
     let mut last = None;
     for _ in 0..256 {
-        let answer = server.send("POST", "/mcp", &[accept], &hello);
+        let answer = server.send("POST", "/mcp", &[ACCEPT], &hello);
         assert_eq!(answer.status, 200, "{answer:?}");
         last = Some(answer.headers["mcp-session-id"].clone());
     }
-    let refused = server.send("POST", "/mcp", &[accept], &hello);
+    let refused = server.send("POST", "/mcp", &[ACCEPT], &hello);
     refused.assert_problem(429, "busy");
     assert_eq!(refused.headers["retry-after"], "300");
-    let ended = [accept, ("Mcp-Session-Id", &*last.unwrap())];
+    let ended = [ACCEPT, ("Mcp-Session-Id", &*last.unwrap())];
     assert_eq!(server.send("DELETE", "/mcp", &ended, "").status, 204);
-    assert_eq!(server.send("POST", "/mcp", &[accept], &hello).status, 200);
+    assert_eq!(server.send("POST", "/mcp", &[ACCEPT], &hello).status, 200);
 }
 
 /// The protocol's own client for Python, where `MEMFOLD_MCP_PYTHON` names a Python that has it.

@@ -138,7 +138,7 @@ fn the_log_stays_short_under_readers_without_a_gap() {
     let (mut longest, mut saved) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let open = || rusqlite::Connection::open(dir.path("brain.db")).unwrap();
+            let open = || dir.connect();
             let [one, other] = [open(), open()];
             let begin = "BEGIN; SELECT count(*) FROM stm";
             one.execute_batch(begin).unwrap();

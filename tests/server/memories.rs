@@ -41,20 +41,12 @@ fn a_save_remembers_what_is_new_and_counts_what_is_known() {
     let taken = json!({ "text": "Something else", "id": "bob-1" });
     server.post("/v1/save", &taken).assert_problem(409, "conflict");
     server.post("/v1/save", &json!({ "text": " " })).assert_problem(422, "unprocessable");
-    for (name, value) in [
-        ("id", json!("")),
-        ("user_id", json!("")),
-        ("importance", json!(-1e308)),
-        ("vector", json!([0, 0, 0, 0])),
-        ("categories", json!(vec!["a"; 100_000])),
-    ] {
+    for name in ["id", "user_id"] {
         let mut invalid = json!({ "text": "Ana collects stamps" });
-        invalid[name] = value;
+        invalid[name] = json!("");
         server.post("/v1/save", &invalid).assert_problem(422, "unprocessable");
         server.post("/v1/check", &invalid).assert_problem(422, "unprocessable");
     }
-    let marked = json!({ "text": "a", "source": "consolidation:x" });
-    server.post("/v1/save", &marked).assert_problem(422, "unprocessable");
 }
 
 /// A store that another program holds answered 500.
@@ -63,7 +55,7 @@ fn a_store_that_is_held_is_unavailable() {
     let dir = TestFolder::with_deploys();
     dir.write("held.yaml", "busy_timeout_ms: 50\n");
     let server = dir.serve(&["--allow-writes", "--config", "held.yaml"]);
-    let holder = rusqlite::Connection::open(dir.path("brain.db")).unwrap();
+    let holder = dir.connect();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let new = json!({ "text": "Bob is allergic to walnuts", "vector": [0, 0, 0, 1] });
     let answer = server.post("/v1/save", &new);

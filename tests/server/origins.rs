@@ -32,10 +32,9 @@ fn count(dir: &TestFolder, store: &str, text: &str) -> usize {
     count
 }
 
-/// Saves, recalls, applies and undoes over MCP; checks the store after each.
-fn live(dir: &TestFolder, kind: &Kind) {
+/// Saves, recalls, applies and undoes over MCP; counts a text in the store after each.
+fn live(dir: &TestFolder, kind: &Kind, there: &dyn Fn(&str) -> usize) {
     let Kind { store, twice, added, categories } = kind;
-    let there = |text: &str| count(dir, store, text);
     assert_eq!((there(twice), there(added)), (2, 0), "{store}");
     let mut agent = Agent::start(dir, &[store, "--allow-writes"]);
     let save = json!({ "text": added, "categories": categories });
@@ -46,24 +45,22 @@ fn live(dir: &TestFolder, kind: &Kind) {
     let found = agent.call("memory_recall", &json!({ "query": added, "mode": "exhaustive" }));
     assert_eq!(found["memories"][0]["text"], *added, "{store}: {found}");
 
-    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    let plan = agent.plan();
     assert_eq!(plan["planned"]["merge"], 1, "{store}: {plan}");
     assert_eq!(there(twice), 2, "a plan changes nothing");
-    let only: Vec<&Value> = plan["actions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|action| action["type"] == "merge")
-        .map(|action| &action["action"])
-        .collect();
-    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"],
-                        "plan_digest": plan["plan_digest"], "only": only });
-    let applied = agent.call("memory_consolidate", &apply);
+    let mut merges = plan["actions"].as_array().unwrap().clone();
+    merges.retain(|action| action["type"] == "merge");
+    let only = merges.iter().map(|action| action["action"].clone()).collect();
+    let applied = agent.apply(&plan, only);
     assert_eq!((&applied["applied"], there(twice)), (&json!(1), 1), "{store}: {applied}");
-    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
-    let undone = agent.call("memory_consolidate", &undo);
+    let undone = agent.undo(&applied);
     assert_eq!((&undone["applied"], there(twice)), (&json!(1), 2), "{store}: {undone}");
     agent.end();
+}
+
+/// As [`live`], for a store of files.
+fn live_in_files(dir: &TestFolder, kind: &Kind) {
+    live(dir, kind, &|text| count(dir, kind.store, text));
 }
 
 const JSONL: &str = concat!(
@@ -75,15 +72,13 @@ const JSONL: &str = concat!(
 fn a_memory_jsonl_is_served() {
     let dir = TestFolder::new();
     dir.write("memory.jsonl", JSONL);
-    live(
-        &dir,
-        &Kind {
-            store: "memory.jsonl",
-            twice: "Prefers green tea in the morning",
-            added: "Plays the cello in an orchestra",
-            categories: &["entity:Alice"],
-        },
-    );
+    let kind = Kind {
+        store: "memory.jsonl",
+        twice: "Prefers green tea in the morning",
+        added: "Plays the cello in an orchestra",
+        categories: &["entity:Alice"],
+    };
+    live_in_files(&dir, &kind);
     let text = dir.read("memory.jsonl");
     let entity: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(entity["observations"].as_array().unwrap().len(), 4, "{entity}");
@@ -108,7 +103,7 @@ fn a_json_folder_is_served() {
     dir.write("memory/agents/DEV-001/memories.json", entries.to_string());
     dir.write("memory/global/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
     let added = "The release branch is cut on Mondays.";
-    live(&dir, &Kind { store: "memory", twice, added, categories: &[] });
+    live_in_files(&dir, &Kind { store: "memory", twice, added, categories: &[] });
 }
 
 #[test]
@@ -116,31 +111,22 @@ fn markdown_is_served_and_an_undo_restores_every_byte() {
     let dir = TestFolder::new();
     let text = "# Memory\n\n## Habits\n\n- Deploys run on Friday at noon.\n- Tea is served at five.\n\
                 - Deploys run on Friday at noon.\n";
+    let kind = |store| Kind {
+        store,
+        twice: "Deploys run on Friday at noon.",
+        added: "The kiln burns at 1200 degrees.",
+        categories: &[],
+    };
     dir.write("notes/MEMORY.md", text);
-    live(
-        &dir,
-        &Kind {
-            store: "notes/MEMORY.md",
-            twice: "Deploys run on Friday at noon.",
-            added: "The kiln burns at 1200 degrees.",
-            categories: &[],
-        },
-    );
+    live_in_files(&dir, &kind("notes/MEMORY.md"));
     let after = dir.read("notes/MEMORY.md");
     assert!(after.starts_with(text), "{after}");
     // A folder of them.
     dir.write("more/MEMORY.md", text);
-    dir.write(
-        "more/kiln.md",
-        "---\nname: kiln\ndescription: the kiln\ntype: project\n---\n\nThe kiln is blue.\n",
-    );
-    let kind = Kind {
-        store: "more",
-        twice: "Deploys run on Friday at noon.",
-        added: "The wheel is in the cellar.",
-        categories: &[],
-    };
-    live(&dir, &kind);
+    let wheel =
+        "---\nname: wheel\ndescription: the wheel\ntype: project\n---\n\nThe wheel is blue.\n";
+    dir.write("more/wheel.md", wheel);
+    live_in_files(&dir, &kind("more"));
 }
 
 fn git(dir: &TestFolder, words: &[&str]) -> String {
@@ -177,15 +163,12 @@ fn git_notes_are_served() {
     let mut agent = Agent::start(&dir, &["repo", "--allow-writes"]);
     let saved = agent.call("memory_save", &json!({ "text": "Builds run on four workers" }));
     assert_eq!((&saved["did"], noted(&dir, "four workers") > 0), (&json!("inserted"), true));
-    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
-    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"],
-                        "only": ["identical"] });
-    let applied = agent.call("memory_consolidate", &apply);
+    let plan = agent.plan();
+    let applied = agent.apply(&plan, json!(["identical"]));
     let merged =
         || git(&dir, &["grep", "-F", "consolidated_into", "refs/notes/mem-meta/decisions"]);
     assert_eq!((&applied["applied"], merged().is_empty()), (&json!(1), false), "{applied}");
-    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
-    assert_eq!(agent.call("memory_consolidate", &undo)["applied"], 1);
+    assert_eq!(agent.undo(&applied)["applied"], 1);
     assert_eq!(merged(), "");
     agent.end();
 }
@@ -228,10 +211,6 @@ fn a_table_of_a_sqlite_file_is_served() {
              INSERT INTO archival_passages (text) VALUES ('{twice}'), ('{twice}.'), ('Tea is served at five');"
         ))
         .unwrap();
-    let live = || -> i64 {
-        let sql = "SELECT count(*) FROM archival_passages WHERE NOT is_deleted";
-        connection.query_row(sql, [], |row| row.get(0)).unwrap()
-    };
     let said = "nobody said how rows are taken out of it";
     dir.run("mcp notes.db --allow-writes").fails_with(1, &[said]);
     // Another program of the workspace, which stands beside this one when all is tested.
@@ -242,22 +221,16 @@ fn a_table_of_a_sqlite_file_is_served() {
     let choose = ["consolidate", "notes.db", "--removed", "is_deleted=1"];
     let chosen = dir.program(&program, &choose).output().unwrap();
     assert!(chosen.status.success(), "{chosen:?}");
-    let mut agent = Agent::start(&dir, &["notes.db", "--allow-writes"]);
-    let save = json!({ "text": "Plays the cello in an orchestra" });
-    let saved = agent.call("memory_save", &save);
-    assert_eq!((&saved["did"], live()), (&json!("inserted"), 4), "{saved}");
-    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
-    assert_eq!((&plan["planned"]["merge"], live()), (&json!(1), 4), "{plan}");
-    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
-    let applied = agent.call("memory_consolidate", &apply);
-    assert_eq!((&applied["applied"], live()), (&json!(1), 3), "{applied}");
-    connection
-        .execute("INSERT INTO archival_passages (text) VALUES ('The kiln is blue')", [])
-        .unwrap();
+    let there = |text: &str| -> usize {
+        let sql = "SELECT count(*) FROM archival_passages WHERE NOT is_deleted AND instr(text, ?1)";
+        connection.query_row(sql, [text], |row| row.get::<_, i64>(0)).unwrap() as usize
+    };
+    let added = "Plays the cello in an orchestra";
+    live(&dir, &Kind { store: "notes.db", twice, added, categories: &[] }, &there);
+    let mut agent = Agent::start(&dir, &["notes.db"]);
+    let kiln = "INSERT INTO archival_passages (text) VALUES ('The kiln is blue')";
+    connection.execute(kiln, []).unwrap();
     let found = agent.call("memory_recall", &json!({ "query": "kiln", "mode": "exhaustive" }));
     assert_eq!(found["memories"][0]["text"], "The kiln is blue", "{found}");
-    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
-    let undone = agent.call("memory_consolidate", &undo);
-    assert_eq!((&undone["applied"], live()), (&json!(1), 5), "{undone}");
     agent.end();
 }

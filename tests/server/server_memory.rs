@@ -10,16 +10,13 @@ use serde_json::{Value, json};
 use crate::support::{McpPipes, TestFolder, mcp_hello};
 
 /// A client that believes the protocol and nothing else.
-struct Client {
-    pipes: McpPipes,
-    id: u64,
-}
+struct Client(McpPipes);
 
 impl Client {
     fn start(command: Command) -> Self {
-        let mut client = Self { pipes: McpPipes::start(command), id: 0 };
+        let mut client = Self(McpPipes::start(command));
         assert!(client.ask("initialize", &mcp_hello())["capabilities"]["tools"].is_object());
-        client.pipes.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client.0.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
     }
 
@@ -40,16 +37,9 @@ impl Client {
         Some(Self::start(command))
     }
 
-    fn request(&mut self, method: &str, parameters: &Value) {
-        self.id += 1;
-        let id = self.id;
-        self.pipes
-            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
-    }
-
     fn ask(&mut self, method: &str, parameters: &Value) -> Value {
-        self.request(method, parameters);
-        let response = self.pipes.response(self.id);
+        self.0.request(method, parameters);
+        let response = self.0.response();
         assert!(response["error"].is_null(), "{response}");
         response["result"].clone()
     }
@@ -63,56 +53,30 @@ impl Client {
     }
 
     fn end(self) {
-        self.pipes.end();
+        self.0.end();
     }
 }
 
 /// Every tool, with existing, missing and wrong arguments.
-fn calls() -> Vec<(&'static str, Value)> {
-    let entity = |name: &str, observations: &[&str]| json!({ "name": name, "entityType": "person", "observations": observations });
-    let relation =
-        |from: &str, to: &str| json!({ "from": from, "to": to, "relationType": "knows" });
-    vec![
-        ("read_graph", json!({})),
-        (
-            "create_entities",
-            json!({ "entities": [entity("Ana", &["likes tea", "läuft \u{1f600}"]), entity("Bob", &[])] }),
-        ),
-        (
-            "create_entities",
-            json!({ "entities": [entity("Ana", &["other"]), entity("Cleo", &["paints"])] }),
-        ),
-        (
-            "create_relations",
-            json!({ "relations": [relation("Ana", "Bob"), relation("Bob", "Cleo")] }),
-        ),
-        (
-            "create_relations",
-            json!({ "relations": [relation("Ana", "Bob"), relation("Nobody", "Cleo")] }),
-        ),
-        (
-            "add_observations",
-            json!({ "observations": [{ "entityName": "Ana", "contents": ["likes tea", "lives in Bern"] },
-                                                       { "entityName": "Bob", "contents": ["sings"] }] }),
-        ),
-        (
-            "add_observations",
-            json!({ "observations": [{ "entityName": "Bob", "contents": ["swims"] },
-                                                       { "entityName": "Zoe", "contents": ["x"] }] }),
-        ),
-        ("search_nodes", json!({ "query": "TEA" })),
-        ("search_nodes", json!({ "query": "person" })),
-        ("search_nodes", json!({ "query": "swims" })),
-        ("open_nodes", json!({ "names": ["Cleo", "Zoe"] })),
-        (
-            "delete_observations",
-            json!({ "deletions": [{ "entityName": "Ana", "observations": ["likes tea", "none"] },
-                                                       { "entityName": "Zoe", "observations": ["x"] }] }),
-        ),
-        ("delete_relations", json!({ "relations": [relation("Bob", "Cleo"), relation("x", "y")] })),
-        ("delete_entities", json!({ "entityNames": ["Bob", "Zoe"] })),
-        ("read_graph", json!({})),
-    ]
+const CALLS: &str = r#"read_graph {}
+create_entities {"entities": [{"name": "Ana", "entityType": "person", "observations": ["likes tea", "läuft 😀"]}, {"name": "Bob", "entityType": "person", "observations": []}]}
+create_entities {"entities": [{"name": "Ana", "entityType": "person", "observations": ["other"]}, {"name": "Cleo", "entityType": "person", "observations": ["paints"]}]}
+create_relations {"relations": [{"from": "Ana", "to": "Bob", "relationType": "knows"}, {"from": "Bob", "to": "Cleo", "relationType": "knows"}]}
+create_relations {"relations": [{"from": "Ana", "to": "Bob", "relationType": "knows"}, {"from": "Nobody", "to": "Cleo", "relationType": "knows"}]}
+add_observations {"observations": [{"entityName": "Ana", "contents": ["likes tea", "lives in Bern"]}, {"entityName": "Bob", "contents": ["sings"]}]}
+add_observations {"observations": [{"entityName": "Bob", "contents": ["swims"]}, {"entityName": "Zoe", "contents": ["x"]}]}
+search_nodes {"query": "TEA"}
+search_nodes {"query": "person"}
+search_nodes {"query": "swims"}
+open_nodes {"names": ["Cleo", "Zoe"]}
+delete_observations {"deletions": [{"entityName": "Ana", "observations": ["likes tea", "none"]}, {"entityName": "Zoe", "observations": ["x"]}]}
+delete_relations {"relations": [{"from": "Bob", "to": "Cleo", "relationType": "knows"}, {"from": "x", "to": "y", "relationType": "knows"}]}
+delete_entities {"entityNames": ["Bob", "Zoe"]}
+read_graph {}"#;
+
+fn calls() -> impl Iterator<Item = (&'static str, Value)> {
+    let calls = CALLS.lines().map(|line| line.split_once(' ').unwrap());
+    calls.map(|(tool, arguments)| (tool, serde_json::from_str(arguments).unwrap()))
 }
 
 fn graph_of(path: &Path) -> Vec<Value> {
@@ -158,10 +122,8 @@ fn the_reference_server_answers_the_same_and_reads_the_same_file() {
 fn every_tool_answers_as_documented() {
     let dir = TestFolder::new();
     let mut client = Client::of(&dir, "memory.jsonl");
-    let mut answers = Vec::new();
-    for (tool, arguments) in calls() {
-        answers.push(client.call(tool, &arguments));
-    }
+    let answers: Vec<Value> =
+        calls().map(|(tool, arguments)| client.call(tool, &arguments)).collect();
     assert_eq!(answers[0]["structuredContent"], json!({ "entities": [], "relations": [] }));
     assert_eq!(answers[2]["structuredContent"]["entities"].as_array().unwrap().len(), 1);
     assert_eq!(answers[3]["structuredContent"]["relations"].as_array().unwrap().len(), 2);
@@ -206,22 +168,14 @@ fn files_in_other_shapes_are_read_and_broken_lines_keep_their_bytes() {
         std::fs::write(dir.path(name), text).unwrap();
         let mut client = Client::of(&dir, name);
         let graph = client.graph();
-        assert_eq!(
-            graph["entities"][0]["observations"],
-            json!(["likes tea", "sings"]),
-            "{name}: {graph}"
-        );
-        assert_eq!(
-            graph["relations"].as_array().unwrap().len(),
-            1,
-            "{name}: a relation counts once"
-        );
+        let known = json!(["likes tea", "sings"]);
+        assert_eq!(graph["entities"][0]["observations"], known, "{name}: {graph}");
+        let relations = graph["relations"].as_array().unwrap();
+        assert_eq!(relations.len(), 1, "{name}: a relation counts once");
         let add = json!({ "observations": [{ "entityName": "Ana", "contents": ["swims"] }] });
         client.call("add_observations", &add);
-        client.call(
-            "create_relations",
-            &json!({ "relations": [{ "from": "Ana", "to": "Cleo", "relationType": "knows" }] }),
-        );
+        let relation = json!({ "from": "Ana", "to": "Cleo", "relationType": "knows" });
+        client.call("create_relations", &json!({ "relations": [relation] }));
         let graph = client.graph();
         assert_eq!(graph["entities"][0]["observations"].as_array().unwrap().len(), 3, "{name}");
         assert_eq!(graph["relations"].as_array().unwrap().len(), 2, "{name}");
@@ -236,10 +190,8 @@ fn files_in_other_shapes_are_read_and_broken_lines_keep_their_bytes() {
     client.call("add_observations", &add);
     client.end();
     let text = dir.read("memory.jsonl");
-    assert!(
-        text.starts_with(broken) && text.contains("[\"cut \\ud83d\",\"swims\"],\"x\":1}"),
-        "{text}"
-    );
+    let kept = "[\"cut \\ud83d\",\"swims\"],\"x\":1}";
+    assert!(text.starts_with(broken) && text.contains(kept), "{text}");
     dir.write("empty.jsonl", "");
     let mut client = Client::of(&dir, "empty.jsonl");
     assert_eq!(client.graph(), json!({ "entities": [], "relations": [] }));
@@ -265,18 +217,16 @@ fn run_and_undo_beside(dir: &TestFolder, mut client: Client) {
         ["Prefers green tea in the morning", "Lives in Bern", "Prefers green tea in the morning."] });
     client.call("create_entities", &json!({ "entities": [entity] }));
     let mut agent = crate::agents::Agent::start(dir, &["memory.jsonl", "--allow-writes"]);
-    let plan = agent.call("memory_consolidate", &json!({ "action": "plan" }));
+    let plan = agent.plan();
     assert_eq!(plan["planned"]["merge"], 1, "{plan}");
-    let apply = json!({ "action": "apply", "plan_id": plan["plan_id"], "plan_digest": plan["plan_digest"] });
-    let applied = agent.call("memory_consolidate", &apply);
+    let applied = agent.apply(&plan, Value::Null);
     let count = |client: &mut Client| {
         client.graph()["entities"][0]["observations"].as_array().unwrap().len()
     };
     assert_eq!(count(&mut client), 2);
     let add = json!({ "observations": [{ "entityName": "Ana", "contents": ["Plays the cello"] }] });
     client.call("add_observations", &add);
-    let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
-    agent.call("memory_consolidate", &undo);
+    agent.undo(&applied);
     assert_eq!(count(&mut client), 4);
     agent.end();
     client.end();
@@ -310,8 +260,8 @@ fn write_on(dir: &TestFolder, writer: usize, writes: usize) -> Acknowledged {
         // A kill while a write is under way: the write was not acknowledged, so both states are
         // valid.
         if at % 97 == 96 && kills < 20 {
-            client.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
-            client.pipes.kill();
+            client.0.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+            client.0.kill();
             client = Client::of(dir, "memory.jsonl");
             kills += 1;
         }

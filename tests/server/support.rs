@@ -247,6 +247,8 @@ pub(crate) struct McpPipes {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    /// The last request.
+    id: u64,
 }
 
 impl McpPipes {
@@ -254,7 +256,7 @@ impl McpPipes {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
-        Self { child, input, output: BufReader::new(output) }
+        Self { child, input, output: BufReader::new(output), id: 0 }
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -263,13 +265,19 @@ impl McpPipes {
         input.flush().unwrap();
     }
 
-    /// Waits for the response to a request.
-    pub(crate) fn response(&mut self, id: u64) -> Value {
+    pub(crate) fn request(&mut self, method: &str, parameters: &Value) {
+        self.id += 1;
+        let id = self.id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
+    }
+
+    /// Waits for the response to the last request.
+    pub(crate) fn response(&mut self) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
             let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == id {
+            if message["id"] == self.id {
                 return message;
             }
         }

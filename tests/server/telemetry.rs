@@ -1,10 +1,9 @@
 //! The data for a collector: spans, counters and log lines as protobuf, and never a memory's text.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
 
+use memfold_tests::stub_provider::{StubProvider, answer};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -18,60 +17,19 @@ use serde_json::json;
 
 use crate::support::{Server, TestFolder};
 
-/// A path and the body that was posted to it.
-type Export = (String, Vec<u8>);
-
 /// A collector that answers everything with one status, and keeps the requests.
-struct Collector {
-    address: String,
-    received: Arc<Mutex<Vec<Export>>>,
-}
+struct Collector(StubProvider);
 
 impl Collector {
     fn answering(status: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let into = Arc::clone(&received);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let mut reader = BufReader::new(stream.try_clone().unwrap());
-                let (mut line, mut length) = (String::new(), 0);
-                reader.read_line(&mut line).unwrap();
-                let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-                loop {
-                    let mut header = String::new();
-                    if reader.read_line(&mut header).unwrap() == 0 || header.trim().is_empty() {
-                        break;
-                    }
-                    if let Some((name, value)) = header.split_once(':')
-                        && name.eq_ignore_ascii_case("content-length")
-                    {
-                        length = value.trim().parse().unwrap();
-                    }
-                }
-                let mut body = vec![0; length];
-                reader.read_exact(&mut body).unwrap();
-                into.lock().unwrap().push((path, body));
-                let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
-                let mut stream = stream;
-                // The server may have ended meanwhile.
-                let _sent = stream.write_all((head + "Content-Length: 0\r\n\r\n").as_bytes());
-            }
-        });
-        Self { address, received }
-    }
-
-    fn bodies(&self, wanted: &str) -> Vec<Vec<u8>> {
-        let received = self.received.lock().unwrap();
-        let of_path = received.iter().filter(|(path, _)| path == wanted);
-        of_path.map(|(_, body)| body.clone()).collect()
+        Self(StubProvider::start(move |_| answer(status, &[], b"")))
     }
 
     fn decoded<M: Message + Default>(&self, path: &str) -> Vec<M> {
-        let bodies = self.bodies(path);
-        assert!(!bodies.is_empty(), "nothing was sent to {path}");
-        bodies.iter().map(|body| M::decode(&**body).unwrap()).collect()
+        let mut asked = self.0.asked();
+        asked.retain(|asked| asked.path == path);
+        assert!(!asked.is_empty(), "nothing was sent to {path}");
+        asked.iter().map(|asked| M::decode(&*asked.bytes).unwrap()).collect()
     }
 
     fn spans(&self) -> Vec<Span> {
@@ -113,7 +71,7 @@ const TEXT: &str = "The deploy runs every Friday at noon";
 #[test]
 fn a_collector_receives_stages_counters_and_logs_but_no_text() {
     let (dir, collector) = (TestFolder::with_deploys(), Collector::answering("200 OK"));
-    let endpoint = format!("http://{}", collector.address);
+    let endpoint = collector.0.url();
     let server = serve(&dir, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
     assert_eq!(server.post("/v1/check", &json!({ "text": TEXT })).status, 200);
     assert_eq!(server.post("/v1/save", &json!({ "text": TEXT })).status, 200);
@@ -163,10 +121,10 @@ fn a_collector_receives_stages_counters_and_logs_but_no_text() {
     assert_counted(&collector);
     assert_logged(&collector);
     let words = ["Friday", "prefers tea", "Frankfurt"];
-    for (path, body) in collector.received.lock().unwrap().iter() {
+    for asked in collector.0.asked() {
         for word in words {
-            let found = body.windows(word.len()).any(|window| window == word.as_bytes());
-            assert!(!found, "{word} was sent to {path}");
+            let found = asked.bytes.windows(word.len()).any(|window| window == word.as_bytes());
+            assert!(!found, "{word} was sent to {}", asked.path);
         }
     }
 }
@@ -217,9 +175,9 @@ fn assert_logged(collector: &Collector) {
 fn requests_do_not_need_the_collector() {
     let refusing = Collector::answering("503 Service Unavailable");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    for (address, why) in [(&refusing.address, "status 503"), (&nobody, "refused")] {
+    let nobody = format!("http://{nobody}");
+    for (endpoint, why) in [(refusing.0.url(), "status 503"), (nobody, "refused")] {
         let dir = TestFolder::with_deploys();
-        let endpoint = format!("http://{address}");
         let variables =
             [("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "20")];
         let server = serve(&dir, &variables);

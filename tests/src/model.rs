@@ -38,8 +38,9 @@ pub fn comparable_source(source: &str) -> String {
     for prefix in ["consolidation:", "archived:"] {
         let fields = source.strip_prefix(prefix).map(serde_json::from_str::<Value>);
         if let Some(Ok(Value::Object(mut fields))) = fields {
-            fields.remove("run_id");
-            fields.remove("at");
+            for name in ["run_id", "at"] {
+                fields.entry(name).and_modify(|field| *field = Value::Null);
+            }
             fields.sort_keys();
             return format!("{prefix}{}", Value::Object(fields));
         }

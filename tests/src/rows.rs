@@ -16,7 +16,7 @@ use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 pub const NOW: &str = sample::NOW;
 
 /// The first of January 2026 in microseconds.
-const FIRST: i64 = 1_767_225_600_000_000;
+pub(crate) const FIRST: i64 = 1_767_225_600_000_000;
 
 /// Returns [`NOW`] as an instant.
 ///
@@ -177,8 +177,18 @@ pub enum StoreStyle {
 /// # Panics
 /// When the file cannot be written, or a row is archived by its column, which a plain store lacks.
 pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) {
-    let mut writer =
-        BrainDbWriter::create(path, CreateOptions::default()).expect("the folder is writable");
+    brain_db_with(path, rows, CreateOptions::default());
+    if style == StoreStyle::Wild {
+        make_wild(path).expect("the store is new");
+    }
+}
+
+/// As [`brain_db`], in the style `Plain` with other options.
+///
+/// # Panics
+/// As [`brain_db`].
+pub fn brain_db_with(path: &Path, rows: &[PlainMemory], options: CreateOptions) {
+    let mut writer = BrainDbWriter::create(path, options).expect("the folder is writable");
     for row in rows {
         assert_eq!(row.archived_by, None, "{}", row.id);
         let categories: Vec<&str> = row.categories.iter().map(String::as_str).collect();
@@ -200,9 +210,6 @@ pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) {
         writer.push(&memory).expect("ids are unique");
     }
     writer.finish().expect("the folder is writable");
-    if style == StoreStyle::Wild {
-        make_wild(path).expect("the store is new");
-    }
 }
 
 /// The numbers of one seed, by splitmix64.

@@ -19,7 +19,7 @@ use memfold_index::{NoProgress, Pool};
 use memfold_simd::{Kernels, Level};
 use memfold_store::{BrainDb, LoadRequest, MemoryStore};
 
-use crate::NOW;
+use crate::store_now;
 
 /// How to run: configuration, time, threads, ISA level.
 #[derive(Debug, Clone)]
@@ -34,14 +34,10 @@ pub struct Run {
 pub const CONFIG_HASH: &str = "sha256:0";
 
 impl Run {
-    /// Runs as built in at [`NOW`], on two threads and the best level.
-    ///
-    /// # Panics
-    /// Never: [`NOW`] is RFC 3339.
+    /// Runs as built in at [`store_now`], on two threads and the best level.
     #[must_use]
     pub fn builtin() -> Self {
-        let now = Instant::parse(NOW, &TimeZone::UTC).expect("it is RFC 3339");
-        Self { set: Vec::new(), now, threads: 2, level: Level::best() }
+        Self { set: Vec::new(), now: store_now(), threads: 2, level: Level::best() }
     }
 
     /// Runs on vectors alone: no guard, no protection, no equal texts; merges from `threshold` on.

@@ -7,7 +7,8 @@ use memfold_core::journal::RowImage;
 use memfold_core::value::Value;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use serde_json::Value as Json;
+
+use crate::comparable_source;
 
 /// Differences of two images that are printed.
 const SHOWN_MAX: usize = 20;
@@ -270,18 +271,13 @@ impl Cell {
     }
 
     fn without_run(&self) -> Self {
-        let Self::Text(bytes) = self else { return self.clone() };
-        let text = String::from_utf8_lossy(bytes);
-        let stripped = ["consolidation:", "archived:"].into_iter().find_map(|prefix| {
-            let mut fields: Json = serde_json::from_str(text.strip_prefix(prefix)?).ok()?;
-            for name in ["run_id", "at"] {
-                if let Some(field) = fields.get_mut(name) {
-                    *field = Json::Null;
-                }
-            }
-            Some(format!("{prefix}{fields}"))
-        });
-        stripped.map_or_else(|| self.clone(), |text| Self::Text(text.into_bytes()))
+        match self {
+            Self::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Self::Text(comparable_source(text).into_bytes()),
+                Err(_) => self.clone(),
+            },
+            other => other.clone(),
+        }
     }
 }
 

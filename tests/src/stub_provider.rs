@@ -17,8 +17,10 @@ pub struct Asked {
     pub path: String,
     /// The head of the request, in small letters but for the values.
     pub head: String,
-    /// The body.
+    /// The body, where it is JSON.
     pub body: Value,
+    /// The bytes of the body.
+    pub bytes: Vec<u8>,
 }
 
 impl Asked {
@@ -122,12 +124,12 @@ pub fn never() -> Vec<u8> {
 }
 
 fn serve(mut connection: TcpStream, log: &Mutex<Vec<Asked>>, answer: &Answering) {
-    let Some((head, body)) = read(&mut connection) else { return };
+    let Some((head, bytes)) = read(&mut connection) else { return };
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     let asked = {
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = Asked { number: log.len(), path, head, body };
+        let asked = Asked { number: log.len(), path, head, body, bytes };
         log.push(asked.clone());
         asked
     };

@@ -18,7 +18,7 @@ use memfold_simd::Kernels;
 use memfold_store::brain_db::{BrainDb, OpenOptions};
 use memfold_store::{LoadRequest, MemoryStore as _, VecSink};
 
-use crate::NOW;
+use crate::store_now;
 
 /// A store somewhere, and the index beside it.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl TestIndex {
         Self {
             store: BrainDb::open(path, OpenOptions::default()).expect("it is a store"),
             folder: folder.into(),
-            now: Instant::parse(NOW, &TimeZone::UTC).expect("it is a time"),
+            now: store_now(),
             time_zone: TimeZone::UTC,
             threads: 2,
             kernels: Kernels::active(),

@@ -8,10 +8,11 @@ use jiff::tz::TimeZone;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, templated};
 use memfold_bench::wild::make_wild;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory};
+use memfold_store::brain_db::CreateOptions;
 
-use crate::rows::Draws;
+use crate::rows::{Draws, FIRST};
 use crate::store_image::tokens;
+use crate::{PlainEmbedding, PlainMemory, brain_db_with};
 
 /// Components of each vector.
 const DIM: usize = 64;
@@ -24,7 +25,6 @@ const UNINDEXED_EVERY: usize = 9;
 
 /// Microseconds from the first of January 2026 to the newest memory; the run's time is the end of June.
 const SPAN_MICROSECONDS: u64 = 170 * 86_400 * 1_000_000;
-const FIRST: i64 = 1_767_225_600_000_000;
 
 /// Something that a store knows, and how it can be found at first.
 #[derive(Debug, Clone)]
@@ -65,16 +65,13 @@ fn written(path: &Path, rows: u32, seed: u64, wal: bool) -> Vec<Fact> {
     let planted = planted(rows, seed);
     let mut groups: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
     for row in &planted {
-        groups.entry(row.group).or_default().insert(row.id.clone());
+        groups.entry(row.group).or_default().insert(row.row.id.clone());
     }
     let groups: BTreeMap<u64, Arc<BTreeSet<String>>> =
         groups.into_iter().map(|(group, ids)| (group, Arc::new(ids))).collect();
     let options = CreateOptions { wal, ..CreateOptions::default() };
-    let mut writer = BrainDbWriter::create(path, options).expect("the folder is writable");
-    for row in &planted {
-        writer.push(&row.memory()).expect("ids are unique");
-    }
-    writer.finish().expect("the folder is writable");
+    let rows: Vec<PlainMemory> = planted.iter().map(|planted| planted.row.clone()).collect();
+    brain_db_with(path, &rows, options);
     make_wild(path).expect("the store is new");
     let live = planted.into_iter().enumerate().filter(|(_, row)| !row.is_ghost);
     live.map(|(number, row)| row.fact(number, seed, &groups)).collect()
@@ -82,46 +79,21 @@ fn written(path: &Path, rows: u32, seed: u64, wal: bool) -> Vec<Fact> {
 
 /// A row to write.
 struct Planted {
-    id: String,
+    row: PlainMemory,
     group: u64,
-    content: String,
-    vector: Option<Vec<f32>>,
-    created_at: String,
-    source: String,
-    categories: Vec<&'static str>,
-    importance: f64,
-    access_count: i64,
-    expires_at: Option<String>,
     is_ghost: bool,
 }
 
 impl Planted {
-    fn memory(&self) -> NewMemory<'_> {
-        NewMemory {
-            id: &self.id,
-            content: &self.content,
-            categories: &self.categories,
-            importance: self.importance,
-            access_count: self.access_count,
-            created_at: &self.created_at,
-            updated_at: None,
-            expires_at: self.expires_at.as_deref(),
-            source: &self.source,
-            vector: self.vector.as_deref(),
-            embedded_text: None,
-            model: Some("all-MiniLM-L6-v2"),
-        }
-    }
-
     fn fact(self, number: usize, seed: u64, groups: &BTreeMap<u64, Arc<BTreeSet<String>>>) -> Fact {
         // The fifth member says it in the other wording.
         let other: BTreeSet<String> = tokens(&templated(self.group, 4, seed)).into_iter().collect();
         let mut shared = tokens(&templated(self.group, 0, seed));
         shared.retain(|token| other.contains(token));
         Fact {
-            id: self.id,
+            id: self.row.id,
             tokens: shared,
-            vector: self.vector,
+            vector: self.row.embedding.map(|embedding| embedding.vector),
             is_indexed: number % UNINDEXED_EVERY != UNINDEXED_EVERY - 1,
             group: Arc::clone(&groups[&self.group]),
         }
@@ -147,24 +119,26 @@ fn planted(rows: u32, seed: u64) -> Vec<Planted> {
         let original = originals.entry(group).or_insert_with(|| id.clone()).clone();
         let is_ghost = original != id && group % 11 == 3 && member % 3 == 1;
         let is_of_one_wording = group % 3 == 0;
-        let row = Planted {
-            content: templated(group, if is_of_one_wording { member % 4 } else { member }, seed),
-            vector: (draws.below(6) != 0).then_some(vector),
+        let content = templated(group, if is_of_one_wording { member % 4 } else { member }, seed);
+        let model = Some("all-MiniLM-L6-v2".to_owned());
+        let embedding = PlainEmbedding { model, vector, content: None };
+        // The order of the fields is that of the draws.
+        let row = PlainMemory {
+            content,
+            embedding: (draws.below(6) != 0).then_some(embedding),
             created_at: time(FIRST + draws.below(SPAN_MICROSECONDS) as i64),
             source: source(&mut draws, is_ghost.then_some(&*original)),
-            categories: if is_ghost {
-                vec!["archived", "archive/general"]
-            } else {
-                categories(&mut draws)
+            categories: match is_ghost {
+                true => ["archived", "archive/general"].map(str::to_owned).to_vec(),
+                false => categories(&mut draws).into_iter().map(str::to_owned).collect(),
             },
             importance: draws.pick(&[1.0, 1.0, 1.0, 1.5, 2.0, 2.2, 3.0]),
             access_count: draws.pick(&[0, 0, 1, 2, 6, 9, 40]),
             expires_at: (draws.below(20) == 0).then(|| time(FIRST + 3 * SPAN_MICROSECONDS as i64)),
             id,
-            group,
-            is_ghost,
+            archived_by: None,
         };
-        planted.push(row);
+        planted.push(Planted { row, group, is_ghost });
     }
     planted
 }

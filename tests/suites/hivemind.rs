@@ -5,7 +5,7 @@ use memfold_core::memory::MemoryId;
 use memfold_core::plan::{Action, ActionType};
 use memfold_core::time::Instant;
 use memfold_tests::{
-    PlainMemory, Run, StoreStyle, TestStore, assert_same, merges, store_now, unit_vector,
+    PlainMemory, Run, StoreStyle, TestStore, assert_same, memory, merges, store_now, unit_vector,
 };
 
 /// A memory of an agent, `age_days` old, with attributes and tags.
@@ -55,11 +55,7 @@ fn pair(older: &[&str], newer: &[&str]) -> Vec<Vec<String>> {
     let text = "Run the database migration before the deploy.";
     let mut rows = [row("old", text, 40, older), row("new", &format!("{text} "), 20, newer)];
     for row in &mut rows {
-        row.embedding = Some(memfold_tests::PlainEmbedding {
-            model: Some("m".into()),
-            vector: unit_vector(8, 0),
-            content: None,
-        });
+        row.embedding = memory(0, text, &unit_vector(8, 0)).embedding;
     }
     let plan = db(&rows).plan().plan;
     merges(&plan).into_iter().map(|ids| ids.into_iter().map(str::to_owned).collect()).collect()
@@ -167,43 +163,18 @@ fn skills_are_copied_to_the_team_and_then_to_all_once() {
     db.sql(&format!("UPDATE stm SET access_count = 0 WHERE id = '{copy}'"));
     let _ = db.try_undo(&UndoTarget::Run(run)).unwrap();
     assert_same(&before, &db.image());
-    for (why, row) in [
-        ("read 4 times", PlainMemory { access_count: 4, ..skill.clone() }),
-        (
-            "no skill",
-            PlainMemory {
-                categories: owned(&with(&SKILL, "type:procedural", "type:semantic")),
-                ..skill.clone()
-            },
-        ),
-        (
-            "no agent's",
-            PlainMemory {
-                categories: owned(&with(&SKILL, "scope:agent", "scope:project")),
-                ..skill.clone()
-            },
-        ),
-        (
-            "no team known",
-            PlainMemory {
-                categories: owned(&with(&SKILL, "scope_id:DEV-001", "scope_id:X")),
-                ..skill.clone()
-            },
-        ),
-        (
-            "a user's",
-            PlainMemory {
-                categories: owned(&with(&SKILL, "created_by:DEV-001", "created_by:USER")),
-                ..skill
-            },
-        ),
+    let rarely_read = PlainMemory { access_count: 4, ..skill.clone() };
+    assert_eq!(of_type(&self::db(&[rarely_read]), ActionType::Promote), []);
+    for (from, to) in [
+        ("type:procedural", "type:semantic"),
+        ("scope:agent", "scope:project"),
+        ("scope_id:DEV-001", "scope_id:of no team"),
+        ("created_by:DEV-001", "created_by:USER"),
     ] {
-        assert_eq!(of_type(&self::db(&[row]), ActionType::Promote), [], "{why}");
+        let mut other = skill.clone();
+        other.categories = with(&SKILL, from, to).iter().map(ToString::to_string).collect();
+        assert_eq!(of_type(&self::db(&[other]), ActionType::Promote), [], "{to}");
     }
-}
-
-fn owned(categories: &[&str]) -> Vec<String> {
-    categories.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -256,17 +227,9 @@ fn settings_override_the_profile() {
     let policy =
         Run::builtin().set("profile=hivemind").set("rules.H5-archive-unread.enabled=no").policy();
     let ids: Vec<&str> = policy.rules.iter().map(|rule| rule.id.as_str()).collect();
-    assert_eq!(
-        ids,
-        [
-            "H1-merge-duplicates",
-            "H2-summarize-verbose-episodic",
-            "H3-promote-to-team",
-            "H4-promote-to-global",
-            "H6-archive-stale",
-            "R5-flag-contradiction",
-        ]
-    );
+    let expected = "H1-merge-duplicates H2-summarize-verbose-episodic H3-promote-to-team \
+                    H4-promote-to-global H6-archive-stale R5-flag-contradiction";
+    assert_eq!(ids.join(" "), expected);
     assert_eq!(policy.protection.access_count_min, Some(10));
 }
 

@@ -1,39 +1,19 @@
 //! Comparisons of stores notice every difference, and searches for facts notice each lost one.
 
-use std::path::PathBuf;
+use memfold_tests::{Fact, StoreImage, TestStore, assert_same, diff, facts_findable};
 
-use memfold_tests::torture::Waits;
-use memfold_tests::{Fact, StoreImage, assert_same, diff, facts_findable, wild_store};
-use rusqlite::Connection;
-use tempfile::TempDir;
-
-struct Wild {
-    _folder: TempDir,
-    path: PathBuf,
-    facts: Vec<Fact>,
+fn wild() -> (TestStore, Vec<Fact>) {
+    TestStore::wild(120, 5)
 }
 
-impl Wild {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("brain.db");
-        let facts = wild_store(&path, 120, 5);
-        Self { _folder: folder, path, facts }
-    }
-
-    fn run(&self, sql: &str) {
-        Connection::open(&self.path).unwrap().execute_batch(sql).unwrap();
-    }
-
-    /// Two indexed members with vectors of one group.
-    fn twins(&self) -> (&Fact, &Fact) {
-        let good = |fact: &&Fact| fact.is_indexed && fact.vector.is_some();
-        let twins = self.facts.iter().filter(good).find_map(|fact| {
-            let twin = |other: &&Fact| fact.group == other.group && fact.id != other.id;
-            Some((fact, self.facts.iter().filter(good).find(twin)?))
-        });
-        twins.unwrap()
-    }
+/// Two indexed members with vectors of one group.
+fn twins(facts: &[Fact]) -> (&Fact, &Fact) {
+    let good = |fact: &&Fact| fact.is_indexed && fact.vector.is_some();
+    let twins = facts.iter().filter(good).find_map(|fact| {
+        let twin = |other: &&Fact| fact.group == other.group && fact.id != other.id;
+        Some((fact, facts.iter().filter(good).find(twin)?))
+    });
+    twins.unwrap()
 }
 
 #[test]
@@ -50,10 +30,10 @@ fn every_difference_shows() {
         "CREATE TRIGGER t AFTER INSERT ON stm BEGIN SELECT 1; END",
         "CREATE INDEX i ON stm (content)",
     ] {
-        let wild = Wild::new();
-        let before = StoreImage::of(&wild.path);
-        wild.run(sql);
-        let after = StoreImage::of(&wild.path);
+        let (db, _) = wild();
+        let before = db.image();
+        db.sql(sql);
+        let after = db.image();
         assert!(!diff(&before, &after).is_empty(), "{sql}");
         assert!(!diff(&after, &before).is_empty(), "{sql}");
     }
@@ -61,14 +41,13 @@ fn every_difference_shows() {
 
 #[test]
 fn runs_differ_in_their_name_only() {
-    let wild = Wild::new();
+    let (db, _) = wild();
     let source = |run: &str, into: &str| {
-        let fields =
-            serde_json::json!({ "merged_into": into, "run_id": run, "previous_source": "agent" });
-        wild.run(&format!(
-            "UPDATE stm SET source = 'archived:{fields}', updated_at = '{run}' WHERE rowid = 1"
+        let source = archived(into, run);
+        db.sql(&format!(
+            "UPDATE stm SET source = '{source}', updated_at = '{run}' WHERE rowid = 1"
         ));
-        StoreImage::of(&wild.path)
+        db.image()
     };
     let [one, two, three] = [("r1", "a"), ("r2", "a"), ("r2", "b")].map(|(r, i)| source(r, i));
     assert!(!diff(&one, &two).is_empty());
@@ -87,38 +66,38 @@ fn lost_texts_and_rows_are_noticed() {
         ("DELETE FROM embeddings WHERE rowid = 1", true),
         ("DROP TABLE working_memory", true),
     ] {
-        let wild = Wild::new();
-        let before = StoreImage::of(&wild.path);
-        wild.run(sql);
-        assert_eq!(!before.lost_in(&StoreImage::of(&wild.path)).is_empty(), is_loss, "{sql}");
+        let (db, _) = wild();
+        let before = db.image();
+        db.sql(sql);
+        assert_eq!(!before.lost_in(&db.image()).is_empty(), is_loss, "{sql}");
     }
 }
 
-/// Archives a memory as a merge into another does.
-fn fold(wild: &Wild, absorbed: &str, survivor: &str) {
-    let source =
-        serde_json::json!({ "merged_into": survivor, "run_id": "r", "previous_source": "agent" });
-    wild.run(&format!(
-        "UPDATE stm SET source = 'archived:{source}', categories = '[\"archived\"]' WHERE id = '{absorbed}'"
-    ));
+/// The source of a memory that a run merged into another one.
+fn archived(survivor: &str, run: &str) -> String {
+    let fields =
+        serde_json::json!({ "merged_into": survivor, "run_id": run, "previous_source": "agent" });
+    format!("archived:{fields}")
 }
 
 #[test]
 fn harder_to_find_facts_are_noticed() {
-    let wild = || {
-        let wild = Wild::new();
-        let (survivor, absorbed) = wild.twins();
-        let ids = (survivor.id.clone(), absorbed.id.clone());
-        fold(&wild, &ids.1, &ids.0);
-        (wild, ids)
+    let merged = || {
+        let (db, facts) = wild();
+        let (survivor, absorbed) = twins(&facts);
+        let (survivor, absorbed) = (survivor.id.clone(), absorbed.id.clone());
+        let source = archived(&survivor, "r");
+        db.sql(&format!(
+            "UPDATE stm SET source = '{source}', categories = '[\"archived\"]' WHERE id = '{absorbed}'"
+        ));
+        (db, facts, survivor, absorbed)
     };
-    let (first, (survivor, absorbed)) = wild();
-    let missing = facts_findable(&first.path, &first.facts);
-    assert_eq!(missing, Vec::<String>::new());
+    let (db, facts, survivor, absorbed) = merged();
+    assert_eq!(facts_findable(db.path(), &facts), Vec::<String>::new());
     let complaints = |sql: &str| {
-        let (wild, _) = wild();
-        wild.run(sql);
-        let missing = facts_findable(&wild.path, &wild.facts);
+        let (db, facts, ..) = merged();
+        db.sql(sql);
+        let missing = facts_findable(db.path(), &facts);
         missing.into_iter().filter(|line| line.starts_with(&absorbed)).collect::<Vec<_>>()
     };
     let unindexed = format!(
@@ -129,7 +108,7 @@ fn harder_to_find_facts_are_noticed() {
     assert!(complaints(&gone)[0].contains("vector"));
     assert!(complaints(&format!("DELETE FROM stm WHERE id = '{survivor}'"))[0].contains("is gone"));
     assert!(complaints(&format!("DELETE FROM stm WHERE id = '{absorbed}'"))[0].contains("is gone"));
-    let other = first.facts.iter().find(|fact| !fact.group.contains(&survivor)).unwrap();
+    let other = facts.iter().find(|fact| !fact.group.contains(&survivor)).unwrap();
     let stray = format!(
         "UPDATE stm SET source = replace(source, '{survivor}', '{}') WHERE id = '{absorbed}'",
         other.id
@@ -139,12 +118,4 @@ fn harder_to_find_facts_are_noticed() {
         "UPDATE stm SET source = replace(source, '{survivor}', '{absorbed}') WHERE id = '{absorbed}'"
     );
     assert!(complaints(&circle)[0].contains("circle"));
-}
-
-#[test]
-fn percentiles_are_nearest_ranks() {
-    assert_eq!(Waits::of(Vec::new()), Waits::default());
-    let waits = Waits::of((1..=200).rev().map(|ms| f64::from(ms) / 1e3).collect());
-    let rounded = [waits.p50_ms, waits.p99_ms, waits.max_ms].map(f64::round);
-    assert_eq!((waits.count, rounded), (200, [100.0, 198.0, 200.0]));
 }

@@ -191,12 +191,13 @@ fn incremental_plan_equals_the_whole_plan() {
     }
 }
 
-/// A store with an index and marks, over some memories that say different things.
-fn searched() -> (TestStore, PathBuf) {
+/// A store with an index and marks: memories that say different things, and further rows.
+fn searched(further: impl FnOnce(&TestStore)) -> (TestStore, PathBuf) {
     let rows: Vec<_> = (0..8)
         .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
         .collect();
     let db = TestStore::of(&rows, StoreStyle::Plain);
+    further(&db);
     let folder = TestIndex::of(db.path()).folder().to_owned();
     TestIndex::of(db.path()).build(TierChoice::Auto);
     let marks = db.run().marks(&db.store());
@@ -214,7 +215,7 @@ fn reason(run: &Run, db: &TestStore, folder: &Path) -> String {
 
 #[test]
 fn unknown_changes_search_everything() {
-    let (db, folder) = searched();
+    let (db, folder) = searched(|_| {});
     let run = db.run();
     assert!(reason(run, &db, &folder).contains("changed: 0, compared: 0"));
     assert!(reason(run, &db, &folder.join("none")).contains("no index"));
@@ -235,41 +236,28 @@ fn unknown_changes_search_everything() {
 
 #[test]
 fn rows_of_another_model_and_another_store_are_searched_with_everything() {
-    let (db, folder) = searched();
+    let (db, folder) = searched(|_| {});
     db.sql(
         "UPDATE OR REPLACE embeddings SET rowid = 900, model = 'other' WHERE source_id = 'm000001'",
     );
     assert!(reason(db.run(), &db, &folder).contains("another model"));
-    let (db, folder) = searched();
+    let (db, folder) = searched(|_| {});
     db.sql("UPDATE stm SET rowid = rowid + 1000");
     assert!(reason(db.run(), &db, &folder).contains("no longer fits"));
 }
 
 #[test]
 fn young_memory_is_searched_once_it_is_old_enough() {
-    let mut rows: Vec<_> = (0..4)
-        .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
-        .collect();
-    let mut db = TestStore::of(&rows, StoreStyle::Plain);
-    let young = db.at();
-    rows.clear();
-    db.sql(&format!(
-        "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
-         SELECT 'new', content, categories, importance, '{young}', 0, 'agent' FROM stm WHERE id = 'm000001';
-         INSERT INTO embeddings (id, source_type, source_id, embedding, model, content, created_at)
-         SELECT 'e-new', source_type, 'new', embedding, model, content, created_at
-         FROM embeddings WHERE source_id = 'm000001'"
-    ));
-    let folder = TestIndex::of(db.path()).folder().to_owned();
-    TestIndex::of(db.path()).build(TierChoice::Auto);
-    let marks = db.run().marks(&db.store());
-    let run = SearchedBy::run("first", CONFIG_HASH);
-    marks.keep(&folder, FileMode::from_bits(0o600), run, &BTreeSet::new()).unwrap();
+    let (mut db, folder) = searched(|db| {
+        let text = "Rack 1 stands in hall 41.";
+        let row = memory(1, text, &unit_vector(16, 1));
+        db.save(&PlainMemory { id: "new".to_owned(), created_at: db.at(), ..row });
+    });
     db.later(2);
     let ChangedRun::Done(outcome, _) = db.run().plan_changed(&db.store(), &folder) else {
         panic!("everything was searched")
     };
     assert_eq!(outcome.plan.count(ActionType::Merge), 1, "{:?}", outcome.plan.actions);
     assert_eq!(outcome.report.incremental.unwrap().changed, 1);
-    assert_eq!(outcome.report.loaded.live, 5);
+    assert_eq!(outcome.report.loaded.live, 9);
 }

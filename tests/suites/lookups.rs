@@ -3,9 +3,8 @@
 
 use memfold::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
 use memfold_simd::{Kernels, Level, Similarity};
-use memfold_tests::{Draws, PlainMemory, StoreStyle, TestIndex, brain_db, generated_rows, memory};
-use rusqlite::{Connection, params};
-use tempfile::TempDir;
+use memfold_tests::{Draws, PlainMemory, StoreStyle, TestIndex, TestStore, generated_rows, memory};
+use rusqlite::params;
 
 const DIM: usize = 16;
 const TIERS: [TierChoice; 2] = [TierChoice::Scan, TierChoice::Graph];
@@ -23,30 +22,24 @@ fn rows(count: u32, seed: u64) -> Vec<PlainMemory> {
     vectors.chunks_exact(DIM).enumerate().map(row).collect()
 }
 
-fn store(rows: &[PlainMemory]) -> (TempDir, TestIndex, Connection) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    brain_db(&path, rows, StoreStyle::Plain);
-    let owner = Connection::open(&path).unwrap();
-    (folder, TestIndex::of(&path), owner)
+fn store(rows: &[PlainMemory]) -> (TestStore, TestIndex) {
+    let store = TestStore::of(rows, StoreStyle::Plain);
+    let index = TestIndex::of(store.path());
+    (store, index)
 }
 
-fn blob(vector: &[f32]) -> Vec<u8> {
-    vector.iter().flat_map(|component| component.to_le_bytes()).collect()
+fn save(store: &TestStore, id: &str, vector: &[f32]) {
+    let text = format!("Saved as {id}.");
+    let row = PlainMemory { id: id.to_owned(), embedding: None, ..memory(0, text, vector) };
+    store.save(&row);
+    embed(store, id, vector);
 }
 
-fn save(owner: &Connection, id: &str, vector: &[f32]) {
-    let sql =
-        "INSERT INTO stm (id, content, categories, importance, access_count, created_at, source)
-               VALUES (?1, ?2, '[]', 1.0, 0, '2026-06-01T10:00:00', 'agent')";
-    owner.execute(sql, params![id, format!("Saved as {id}.")]).unwrap();
-    embed(owner, id, vector);
-}
-
-fn embed(owner: &Connection, id: &str, vector: &[f32]) {
+fn embed(store: &TestStore, id: &str, vector: &[f32]) {
+    let blob: Vec<u8> = vector.iter().flat_map(|component| component.to_le_bytes()).collect();
     let sql = "INSERT OR REPLACE INTO embeddings (id, source_type, source_id, embedding, model, created_at)
                VALUES ('emb_' || ?1, 'stm', ?1, ?2, 'm', '2026-06-01T10:00:00')";
-    owner.execute(sql, params![id, blob(vector)]).unwrap();
+    store.owner().execute(sql, params![id, blob]).unwrap();
 }
 
 /// Asks for neighbours of vectors of the store and compares with the definition.
@@ -64,34 +57,26 @@ fn agrees(db: &TestIndex, index: Option<&StoreIndex>, queries: &[f32], log: &str
 const HABITS: [&str; 8] =
     ["save", "forget", "forget the last", "embed anew", "archive", "edit", "save again", "expire"];
 
-fn live(owner: &Connection, habit: &str, draws: &mut Draws, number: usize) {
+fn live(store: &TestStore, habit: &str, draws: &mut Draws, number: usize) {
     let vector = generated_rows(1, DIM, draws.below(1 << 30));
-    let any = "(SELECT id FROM stm ORDER BY (rowid * 7919) % 101, rowid LIMIT 1)";
-    let run = |sql: String| {
-        owner.execute(&sql, []).unwrap();
-    };
+    let any = "SELECT id FROM stm ORDER BY (rowid * 7919) % 101, rowid LIMIT 1";
+    let id = store.ask::<String>(any).remove(0);
+    let here = format!("WHERE id = '{id}'");
     match habit {
-        "save" => save(owner, &format!("new{number:04}"), &vector),
-        "forget" => run(format!("DELETE FROM stm WHERE id = {any}")),
+        "save" => save(store, &format!("new{number:04}"), &vector),
+        "forget" => store.sql(&format!("DELETE FROM stm {here}")),
         "forget the last" => {
-            run("DELETE FROM embeddings WHERE rowid = (SELECT max(rowid) FROM embeddings)".into());
+            store.sql("DELETE FROM embeddings WHERE rowid = (SELECT max(rowid) FROM embeddings)")
         }
-        "embed anew" => {
-            let id: String =
-                owner.query_row(&format!("SELECT {any}"), [], |row| row.get(0)).unwrap();
-            embed(owner, &id, &vector);
-        }
-        "archive" => run(format!("UPDATE stm SET categories = '[\"archived\"]' WHERE id = {any}")),
-        "edit" => run(format!("UPDATE stm SET content = 'Edited {number}' WHERE id = {any}")),
+        "embed anew" => embed(store, &id, &vector),
+        "archive" => store.sql(&format!("UPDATE stm SET categories = '[\"archived\"]' {here}")),
+        "edit" => store.sql(&format!("UPDATE stm SET content = 'Edited {number}' {here}")),
         "save again" => {
-            let id: String =
-                owner.query_row(&format!("SELECT {any}"), [], |row| row.get(0)).unwrap();
-            run(format!("DELETE FROM stm WHERE id = '{id}'"));
-            save(owner, &id, &vector);
+            store.sql(&format!("DELETE FROM stm {here}"));
+            save(store, &id, &vector);
         }
-        _ => run(format!(
-            "UPDATE stm SET source = 'archived:{{\"merged_into\": \"x\"}}' WHERE id = {any}"
-        )),
+        _ => store
+            .sql(&format!("UPDATE stm SET source = 'archived:{{\"merged_into\": \"x\"}}' {here}")),
     }
 }
 
@@ -100,7 +85,7 @@ fn a_search_finds_what_the_store_holds_now() {
     for tier in TIERS {
         for seed in 0..4 {
             let rows = rows(150, seed);
-            let (_folder, db, owner) = store(&rows);
+            let (owner, db) = store(&rows);
             db.build(tier);
             let mut index = db.index();
             let mut draws = Draws::new(seed);
@@ -114,12 +99,8 @@ fn a_search_finds_what_the_store_holds_now() {
                     index = db.index();
                 }
                 let query = &queries[number % 6 * DIM..][..DIM];
-                agrees(
-                    &db,
-                    Some(&index),
-                    query,
-                    &format!("{tier:?}, seed {seed}, {number}: {habit}"),
-                );
+                let log = format!("{tier:?}, seed {seed}, {number}: {habit}");
+                agrees(&db, Some(&index), query, &log);
             }
             agrees(&db, None, &queries, "without an index");
         }
@@ -128,17 +109,17 @@ fn a_search_finds_what_the_store_holds_now() {
 
 #[test]
 fn an_index_that_no_longer_fits_is_not_used() {
-    let (_folder, db, owner) = store(&rows(60, 3));
+    let (owner, db) = store(&rows(60, 3));
     db.build(TierChoice::Scan);
     let index = db.index();
     let queries = generated_rows(3, DIM, 3);
     // Every number changes.
-    owner.execute_batch("UPDATE embeddings SET rowid = rowid + 1000").unwrap();
+    owner.sql("UPDATE embeddings SET rowid = rowid + 1000");
     let found = db.try_search(Some(&index), &queries[..DIM], NEAREST).unwrap();
     assert_eq!(found.searched, Searched::StoreInsteadOfIndex { rows: 60 });
     agrees(&db, Some(&index), &queries, "renumbered");
     // The index of one store beside another one.
-    let (_other_folder, other, _owner) = store(&rows(60, 4));
+    let (_store, other) = store(&rows(60, 4));
     let found = other.try_search(Some(&index), &queries[..DIM], NEAREST).unwrap();
     assert_eq!(found.searched, Searched::StoreInsteadOfIndex { rows: 60 });
     agrees(&other, Some(&index), &queries, "another store's index");
@@ -149,7 +130,7 @@ fn an_index_that_no_longer_fits_is_not_used() {
 
 #[test]
 fn sealed_rows_are_compared_no_more_and_found_all_the_same() {
-    let (_folder, db, owner) = store(&rows(200, 10));
+    let (owner, db) = store(&rows(200, 10));
     db.build(TierChoice::Scan);
     let vectors = generated_rows(90, DIM, 11);
     for (number, vector) in vectors.chunks_exact(DIM).enumerate() {
@@ -162,7 +143,7 @@ fn sealed_rows_are_compared_no_more_and_found_all_the_same() {
     let index = db.index();
     assert_eq!(index.fresh().iter().map(|segment| segment.len()).collect::<Vec<_>>(), [30; 3]);
     agrees(&db, Some(&index), &vectors, "sealed");
-    owner.execute("DELETE FROM stm WHERE id LIKE 'saved_5'", []).unwrap();
+    owner.sql("DELETE FROM stm WHERE id LIKE 'saved_5'");
     embed(&owner, "saved07", &vectors[..DIM]);
     agrees(&db, Some(&index), &vectors, "some of the sealed ones gone");
     // A damaged segment makes the index unusable, so every vector is searched.
@@ -178,7 +159,7 @@ fn sealed_rows_are_compared_no_more_and_found_all_the_same() {
 
 #[test]
 fn queries_that_fit_nothing_are_refused() {
-    let (_folder, db, _owner) = store(&rows(20, 6));
+    let (_store, db) = store(&rows(20, 6));
     let unindexed = db.try_search(None, &[1.0, 0.0], NEAREST).unwrap_err();
     assert!(matches!(unindexed, SearchError::NoVectors { dim: 2, .. }), "{unindexed}");
     db.build(TierChoice::Scan);
@@ -198,16 +179,15 @@ fn index_bytes_do_not_depend_on_history() {
         std::fs::read(db.index().files().tiers().path()).unwrap()
     };
     for tier in TIERS {
-        let (_folder, db, _owner) = store(&rows);
+        let (_store, db) = store(&rows);
         let expected = bytes(&db, tier);
         let mut shuffled: Vec<PlainMemory> = rows.iter().rev().step_by(2).cloned().collect();
         shuffled.extend(generated_strangers());
         shuffled.extend(rows.iter().rev().skip(1).step_by(2).cloned());
-        let (_folder, other, owner) = store(&shuffled);
+        let (owner, other) = store(&shuffled);
         other.build(tier);
-        owner.execute("DELETE FROM stm WHERE id LIKE 'stranger%'", []).unwrap();
-        owner.execute("DELETE FROM embeddings WHERE source_id LIKE 'stranger%'", []).unwrap();
-        owner.execute_batch("VACUUM").unwrap();
+        owner.sql("DELETE FROM stm WHERE id LIKE 'stranger%'");
+        owner.sql("DELETE FROM embeddings WHERE source_id LIKE 'stranger%'; VACUUM");
         for level in Level::available() {
             let other = TestIndex::of(other.store().path()).with(1, Kernels::at(level).unwrap());
             assert!(bytes(&other, tier) == expected, "{tier:?} at {}", level.name());

@@ -8,11 +8,10 @@ use memfold_core::policy::Linkage;
 use memfold_core::report::RecallKind;
 use memfold_datasets::sample;
 use memfold_simd::Level;
-use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::{
-    InMemoryStore, NeighborLists, PlainMemory, Run, StoreStyle, brain_db, clusters, generated_rows,
-    greedy_definition, linkage_cases, memory, merges, neighbor_lists, noops, sample_rows,
-    store_of_vectors, unit_vector,
+    InMemoryStore, NeighborLists, PlainMemory, Run, StoreStyle, TestStore, clusters,
+    generated_rows, greedy_definition, linkage_cases, memory, merges, neighbor_lists, noops,
+    sample_rows, store_of_vectors, unit_vector,
 };
 
 /// The plan's file and its digest.
@@ -55,19 +54,6 @@ fn the_order_of_rows_does_not_matter() {
         let found = bytes(&Run::builtin().plan(&InMemoryStore::new(other)));
         assert!(found == expected);
     }
-}
-
-#[test]
-fn a_file_and_a_list_of_the_same_rows_give_the_same_actions() {
-    let rows = sample_rows();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    brain_db(&path, &rows, StoreStyle::Plain);
-    let file = BrainDb::open(&path, OpenOptions::default()).unwrap();
-    let of_file = Run::builtin().plan(&file).plan;
-    let of_list = Run::builtin().plan(&InMemoryStore::new(rows)).plan;
-    assert_eq!(of_file.actions, of_list.actions);
-    assert_eq!(plan_digest(&of_file), plan_digest(&of_list));
 }
 
 /// The digest covers every action of the sample's plan, noops included. It changes when the guard, its lexicon, a
@@ -126,24 +112,6 @@ fn the_sample_is_planned_alike_by_every_index() {
     }
 }
 
-#[test]
-fn neither_threads_nor_level_nor_order_is_seen() {
-    let rows = two_models();
-    let expected = by_graph(0.9).threads(1).plan(&InMemoryStore::new(rows.clone()));
-    let recall =
-        |outcome: &memfold::consolidate::Outcome| outcome.report.detected.pair_recall.clone();
-    let store = InMemoryStore::new(rows.clone());
-    for (threads, level) in [(2, Level::best()), (8, Level::best()), (2, Level::Scalar)] {
-        let found = by_graph(0.9).threads(threads).level(level).plan(&store);
-        assert!(found.plan == expected.plan, "{threads} threads, {level}");
-        assert_eq!(recall(&found), recall(&expected));
-    }
-    let reversed = InMemoryStore::new(rows.into_iter().rev().collect());
-    let found = by_graph(0.9).plan(&reversed);
-    assert!(found.plan.actions == expected.plan.actions);
-    assert_eq!(recall(&found), recall(&expected));
-}
-
 const THRESHOLDS: [f64; 3] = [0.85, 0.90, 0.95];
 
 fn names(clusters: &[Vec<u32>]) -> BTreeSet<BTreeSet<String>> {
@@ -194,20 +162,14 @@ fn hierarchical_linkages_hold_through_the_whole_run() {
 
 #[test]
 fn null_and_blob_ids_are_skipped_with_a_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brain.db");
-    brain_db(&path, &[], StoreStyle::Plain);
-    let writer = rusqlite::Connection::open(&path).unwrap();
-    writer
-        .execute_batch(
-            "INSERT INTO stm (id, content, created_at) VALUES
-             (NULL, 'one text', '2026-01-01'), (NULL, 'one text', '2026-01-02'),
-             (x'00ff', 'one text', '2026-01-03'), ('a', 'one text', '2026-01-04'),
-             (7, 'one text', '2026-01-05')",
-        )
-        .unwrap();
-    let store = BrainDb::open(&path, OpenOptions::default()).unwrap();
-    let outcome = Run::builtin().plan(&store);
+    let db = TestStore::of(&[], StoreStyle::Plain);
+    db.sql(
+        "INSERT INTO stm (id, content, created_at) VALUES
+         (NULL, 'one text', '2026-01-01'), (NULL, 'one text', '2026-01-02'),
+         (x'00ff', 'one text', '2026-01-03'), ('a', 'one text', '2026-01-04'),
+         (7, 'one text', '2026-01-05')",
+    );
+    let outcome = db.plan();
     let skipped = &outcome.report.loaded.skipped;
     assert_eq!((skipped["id_null"], skipped["id_blob"]), (2, 1));
     assert_eq!(merges(&outcome.plan), [["7", "a"]]);
@@ -222,26 +184,20 @@ fn an_empty_store_and_a_store_of_one_row_plan_nothing() {
         assert_eq!(outcome.report.loaded.live, count);
         assert_eq!(outcome.plan.changes(), 0);
         assert!(noops(&outcome.plan).is_empty());
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("brain.db");
-        brain_db(&path, &rows, StoreStyle::Plain);
-        let store = BrainDb::open(&path, OpenOptions::default()).unwrap();
-        assert_eq!(Run::builtin().plan(&store).plan.changes(), 0);
+        assert_eq!(TestStore::of(&rows, StoreStyle::Plain).plan().plan.changes(), 0);
     }
 }
 
 #[test]
 fn a_report_counts_what_the_plan_holds() {
-    let outcome = Run::builtin().plan(&InMemoryStore::new(memfold_tests::sample_rows()));
+    let outcome = Run::builtin().plan(&InMemoryStore::new(sample_rows()));
     let (report, plan) = (&outcome.report, &outcome.plan);
     assert_eq!(report.actions, plan.actions);
     let absorbed: usize = merges(plan).iter().map(|merge| merge.len() - 1).sum();
     let by_risk = report.stats.absorbed;
     assert_eq!(by_risk.identical + by_risk.trivial + by_risk.reworded, absorbed as u64);
     assert_eq!(report.planned.merge, merges(plan).len() as u64);
-    assert_eq!(
-        report.stats.live_after,
-        report.loaded.live - absorbed as u64 - report.planned.archive
-    );
+    let left = report.loaded.live - absorbed as u64 - report.planned.archive;
+    assert_eq!(report.stats.live_after, left);
     assert_eq!(report.detected.pair_recall.value.to_bits(), 1.0_f64.to_bits());
 }

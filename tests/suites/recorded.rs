@@ -1,7 +1,5 @@
 //! Records in memfold's own tables are honoured by a load and by the plan that follows.
 
-use std::collections::BTreeMap;
-
 use memfold_core::decisions::{SingleAction, content_hash};
 use memfold_core::journal::RowImage;
 use memfold_core::memory::{Embedding, Memory, MemoryId, Status};
@@ -13,7 +11,7 @@ use memfold_tests::{PlainMemory, StoreStyle, TestStore, memory};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 
-use super::brain_db::load;
+use super::brain_db::{by_id, load};
 
 /// A store with memfold's tables.
 struct Store(TestStore);
@@ -110,10 +108,6 @@ fn images(owner: &Connection, table: &str, key: &str, id: &str) -> Vec<RowImage>
 fn direction(degrees: f32) -> Vec<f32> {
     let (sine, cosine) = degrees.to_radians().sin_cos();
     vec![cosine, sine, 0.0, 0.0]
-}
-
-fn by_id(snapshot: &Snapshot) -> BTreeMap<&str, &Memory> {
-    snapshot.memories.iter().map(|memory| (memory.id.as_str(), memory)).collect()
 }
 
 const TEXT: &str = "The backup of the store runs at night";

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use memfold::machine::Stopwatch;
 use memfold_tests::torture::faults::{self, Sweep};
 use memfold_tests::torture::kills::{self, KillReport, Signal};
 use memfold_tests::torture::writers::{self, Beside};
 use memfold_tests::torture::{
-    Clock, FaultKind, Fixture, FixtureOptions, Location, Memfold, Phase, Shim, python, reader,
+    FaultKind, Fixture, FixtureOptions, Location, Memfold, Phase, Shim, python, reader,
 };
 use serde_json::{Value, json};
 
@@ -58,7 +59,7 @@ impl Jobs {
     fn kill(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let (rows, trials) = if self.full { (5_000, 1_000) } else { (1_000, 100) };
         let trials = self.trials.unwrap_or(trials);
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         let options = FixtureOptions { rows, seed: SEED, wal: true, location: Location::Memory };
         let fixture = Fixture::new(memfold, options)?;
         let mut report = KillReport::default();
@@ -94,7 +95,7 @@ impl Jobs {
             let fixture = Fixture::new(memfold, options)?;
             for kind in [FaultKind::NoSpace, FaultKind::Io, FaultKind::Busy, FaultKind::Kill] {
                 for phase in Phase::ALL {
-                    let clock = Clock::start();
+                    let clock = Stopwatch::start();
                     let report = faults::run(&fixture, &shim, Sweep { kind, phase, calls_max })?;
                     say(&format!(
                         "torture: faults: {kind:?} during {phase:?}, wal {wal}: {report:?}"
@@ -110,10 +111,10 @@ impl Jobs {
         let duration = Duration::from_secs(if self.full { 600 } else { 20 });
         let options = FixtureOptions { rows: 400, seed: SEED, wal: true, location: Location::Disk };
         let fixture = Fixture::new(memfold, options)?;
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         let report = writers::run(&fixture, Beside { writers: 10, duration })?;
         print(&line("writers", options, clock, &json!(report)));
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         let Some(report) = python::run(&fixture, duration / 10)? else {
             say("torture: writers: python: skipped: no python3 with sqlite3 and FTS5");
             return Ok(());
@@ -129,7 +130,7 @@ impl Jobs {
         let (rows, rounds) = if self.full { (5_000, 20) } else { (1_000, 4) };
         let options = FixtureOptions { rows, seed: SEED, wal: true, location: Location::Memory };
         let fixture = Fixture::new(memfold, options)?;
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         let report = reader::run(&fixture, rounds)?;
         print(&line("reader", options, clock, &json!(report)));
         Ok(())
@@ -137,7 +138,7 @@ impl Jobs {
 }
 
 /// One line of results.
-fn line(suite: &str, options: FixtureOptions, clock: Clock, report: &Value) -> String {
+fn line(suite: &str, options: FixtureOptions, clock: Stopwatch, report: &Value) -> String {
     let mut line = json!({
         "suite": suite,
         "rows": options.rows,

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use tempfile::TempDir;
 
-use super::clock::Clock;
 use super::memfold::{self, Ended, Memfold};
 use crate::{
     Fact, StoreImage, diff, facts_findable, integrity, wild_store, wild_store_with_journal,
 };
+use ::memfold::machine::Stopwatch;
 
 /// Which store.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +137,7 @@ impl<'m> Fixture<'m> {
 
     /// Runs a command that must succeed and notes how long it wrote.
     fn time(&mut self, which: usize, store: &Path, arguments: &[String]) -> Result<(), String> {
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         let mut child = self.memfold.spawn(arguments);
         let mut first_write = None;
         while child.try_wait().map_err(|error| error.to_string())?.is_none() {

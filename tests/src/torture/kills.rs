@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::clock::Clock;
 use super::fixture::has_begun_to_write;
 use super::memfold::Ended;
 use super::{Fixture, Phase, Recovery};
 use crate::Draws;
+use memfold::machine::Stopwatch;
 
 /// The exit code of a cancelled command.
 const INTERRUPTED: i32 = 130;
@@ -33,8 +33,10 @@ pub enum Signal {
 /// When it is sent.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    AfterStart(Duration),
-    AfterFirstWrite(Duration),
+    /// Seconds.
+    AfterStart(f64),
+    /// Seconds.
+    AfterFirstWrite(f64),
 }
 
 /// The counts.
@@ -133,10 +135,9 @@ fn trial(
 /// One signal in four comes at any instant, the others while the command writes.
 fn moment(fixture: &Fixture<'_>, phase: Phase, draws: &mut Draws) -> Moment {
     let which = usize::from(phase == Phase::Undo);
-    let within = |seconds: f64, share: f64| Duration::from_secs_f64(seconds * share);
     match draws.below(4) {
-        0 => Moment::AfterStart(within(fixture.whole_seconds[which], draws.uniform())),
-        _ => Moment::AfterFirstWrite(within(fixture.writing_seconds[which], draws.uniform())),
+        0 => Moment::AfterStart(fixture.whole_seconds[which] * draws.uniform()),
+        _ => Moment::AfterFirstWrite(fixture.writing_seconds[which] * draws.uniform()),
     }
 }
 
@@ -148,7 +149,7 @@ fn disturb(
     signal: Signal,
     moment: Moment,
 ) -> (Ended, bool) {
-    let clock = Clock::start();
+    let clock = Stopwatch::start();
     let mut child = fixture.memfold.spawn(&phase.command(fixture, store));
     let after = match moment {
         Moment::AfterStart(after) => after,
@@ -156,10 +157,10 @@ fn disturb(
             while !has_begun_to_write(store) && matches!(child.try_wait(), Ok(None)) {
                 std::thread::sleep(Duration::from_micros(100));
             }
-            clock.elapsed() + after
+            clock.seconds() + after
         }
     };
-    std::thread::sleep(after.saturating_sub(clock.elapsed()));
+    std::thread::sleep(Duration::from_secs_f64((after - clock.seconds()).max(0.0)));
     let was_writing = has_begun_to_write(store);
     signal.send(&mut child);
     let output = child.wait_with_output().expect("a child can be waited for");

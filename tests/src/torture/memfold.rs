@@ -5,8 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use super::clock::Clock;
 use crate::NOW;
+use memfold::machine::Stopwatch;
 
 /// The binary and a home of its own.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Memfold {
 /// # Panics
 /// When the binary cannot be run.
 pub(super) fn finish(mut command: Command) -> Ended {
-    let clock = Clock::start();
+    let clock = Stopwatch::start();
     let output = command.output().expect("the binary can be run");
     Ended { seconds: clock.seconds(), ..Ended::from(output) }
 }
@@ -108,29 +108,20 @@ pub fn strings(words: &[&str]) -> Vec<String> {
 
 /// `consolidate --execute`.
 pub(super) fn execute(store: &Path) -> Vec<String> {
-    let path = store.to_string_lossy();
-    strings(&[
-        "consolidate",
-        &path,
-        "--execute",
-        "--now",
-        NOW,
-        "--set",
-        "time_zone=UTC",
-        "--max-change-share",
-        "1",
-        "--json",
-    ])
+    writing("consolidate", store, &["--max-change-share", "1"])
 }
 
 /// `apply PLAN --execute`.
 pub(super) fn apply(store: &Path, plan: &str) -> Vec<String> {
-    let path = store.to_string_lossy();
-    strings(&["apply", &path, plan, "--execute", "--now", NOW, "--set", "time_zone=UTC", "--json"])
+    writing("apply", store, &[plan])
 }
 
 /// `undo RUN --execute`.
 pub(super) fn undo(store: &Path, run: &str) -> Vec<String> {
-    let path = store.to_string_lossy();
-    strings(&["undo", &path, run, "--execute", "--now", NOW, "--set", "time_zone=UTC", "--json"])
+    writing("undo", store, &[run])
+}
+
+fn writing(command: &str, store: &Path, further: &[&str]) -> Vec<String> {
+    let words = ["--execute", "--now", NOW, "--set", "time_zone=UTC", "--json"];
+    strings(&[&[command, &*store.to_string_lossy()], further, &words].concat())
 }

@@ -6,7 +6,6 @@
 //! [`writers`] and [`python`] are the ways to break it; each returns its counts, or the broken
 //! promise.
 
-mod clock;
 mod memfold;
 mod waits;
 mod shim;
@@ -18,7 +17,6 @@ pub mod reader;
 pub mod writers;
 pub mod python;
 
-pub use clock::Clock;
 pub use fixture::{Fixture, FixtureOptions, Location, Trial};
 pub use memfold::{Ended, Memfold, strings};
 pub use recovery::{Phase, Recovery};

@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use memfold::machine::Stopwatch;
 use serde::{Deserialize, Serialize};
 
 use super::reader::execute_and_undo;
 use super::writers::check_texts;
-use super::{Clock, Fixture, Waits};
+use super::{Fixture, Waits};
 use crate::integrity;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/faults/writer.py");
@@ -47,7 +48,7 @@ pub fn run(fixture: &Fixture<'_>, duration: Duration) -> Result<Option<PythonRep
     if !has_python() {
         return Ok(None);
     }
-    let clock = Clock::start();
+    let clock = Stopwatch::start();
     let trial = fixture.fresh();
     let stop_file = trial.path.with_extension("stop");
     let writer = Command::new("python3")
@@ -60,7 +61,7 @@ pub fn run(fixture: &Fixture<'_>, duration: Duration) -> Result<Option<PythonRep
         .map_err(|error| format!("python3: {error}"))?;
     let mut rounds = 0;
     let mut driven = Ok(());
-    while driven.is_ok() && clock.elapsed() < duration {
+    while driven.is_ok() && clock.seconds() < duration.as_secs_f64() {
         driven = execute_and_undo(fixture, &trial.path, &AtomicBool::new(false));
         rounds += 1;
     }
@@ -78,7 +79,7 @@ pub fn run(fixture: &Fixture<'_>, duration: Duration) -> Result<Option<PythonRep
         rounds,
         inserted: said.texts.len() as u64,
         lock_errors: said.lock_errors,
-        waits: Waits::of(said.waits),
+        waits: Waits::of(&said.waits),
         seconds: clock.seconds(),
     };
     if report.lock_errors > 0 {

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ::memfold::machine::Stopwatch;
 use serde::Serialize;
 
+use super::Fixture;
 use super::memfold;
-use super::{Clock, Fixture};
 use crate::{FactReader, StoreImage, diff};
 
 /// Number of facts searched at one instant.
@@ -29,7 +30,7 @@ pub struct ReaderReport {
 /// # Errors
 /// A fact that was not found at some instant, or a command that did not succeed.
 pub fn run(fixture: &Fixture<'_>, rounds: u64) -> Result<ReaderReport, String> {
-    let clock = Clock::start();
+    let clock = Stopwatch::start();
     let trial = fixture.fresh();
     let stop = AtomicBool::new(false);
     let (driven, read) = std::thread::scope(|scope| {

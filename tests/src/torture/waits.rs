@@ -1,5 +1,6 @@
 //! [`Waits`]: how long somebody had to wait.
 
+use memfold_bench::percentile;
 use serde::Serialize;
 
 /// Percentiles of waits, in milliseconds.
@@ -18,14 +19,9 @@ pub struct Waits {
 impl Waits {
     /// Takes waits in seconds, in any order.
     #[must_use]
-    pub fn of(mut seconds: Vec<f64>) -> Self {
-        seconds.sort_by(f64::total_cmp);
-        let Some(&max) = seconds.last() else { return Self::default() };
-        let at = |share: f64| {
-            let rank = (share * seconds.len() as f64).ceil() as usize;
-            seconds[rank.clamp(1, seconds.len()) - 1] * 1e3
-        };
-        let count = seconds.len() as u64;
-        Self { count, p50_ms: at(0.5), p99_ms: at(0.99), max_ms: max * 1e3 }
+    pub fn of(seconds: &[f64]) -> Self {
+        let [p50_ms, p99_ms, max_ms] =
+            [0.5, 0.99, 1.0].map(|share| percentile(seconds, share) * 1e3);
+        Self { count: seconds.len() as u64, p50_ms, p99_ms, max_ms }
     }
 }

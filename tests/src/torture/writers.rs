@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use memfold::machine::Stopwatch;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::reader::execute_and_undo;
-use super::{Clock, Fixture, Waits};
+use super::{Fixture, Waits};
 use crate::{Draws, integrity};
 
 /// How long a writer waits for the lock, as the owner does.
@@ -69,7 +70,7 @@ struct Done {
 /// # Errors
 /// An update that was lost, a lock error, a command that failed, or a damaged store.
 pub fn run(fixture: &Fixture<'_>, beside: Beside) -> Result<WritersReport, String> {
-    let clock = Clock::start();
+    let clock = Stopwatch::start();
     let trial = fixture.fresh();
     let mut counts = access_counts(&trial.path)?;
     let (alone, _) = write(fixture, &trial.path, beside, false)?;
@@ -87,8 +88,10 @@ pub fn run(fixture: &Fixture<'_>, beside: Beside) -> Result<WritersReport, Strin
     }
     check_counts(&counts, &access_counts(&trial.path)?)?;
     super::fixture::expect_none("integrity", integrity(&trial.path))?;
-    let waits = |all: Vec<Done>| Waits::of(all.into_iter().flat_map(|done| done.waits).collect());
-    (report.waits_alone, report.waits) = (waits(alone), waits(together));
+    let waits = |all: &[Done]| {
+        Waits::of(&all.iter().flat_map(|done| done.waits.iter().copied()).collect::<Vec<_>>())
+    };
+    (report.waits_alone, report.waits) = (waits(&alone), waits(&together));
     report.seconds = clock.seconds();
     if report.lock_errors > 0 {
         return Err(format!("{} lock errors: {report:?}", report.lock_errors));
@@ -105,7 +108,7 @@ fn write(
 ) -> Result<(Vec<Done>, u64), String> {
     let (stop, never) = (AtomicBool::new(false), AtomicBool::new(false));
     let ids: Vec<&str> = fixture.facts.iter().map(|fact| &*fact.id).collect();
-    let clock = Clock::start();
+    let clock = Stopwatch::start();
     std::thread::scope(|scope| {
         let start = |number| {
             let seed = fixture.options.seed ^ (number << 1 | u64::from(with_memfold));
@@ -117,7 +120,7 @@ fn write(
         let mut rounds = 0;
         let mut driven = Ok(());
         if with_memfold {
-            while driven.is_ok() && clock.elapsed() < beside.duration {
+            while driven.is_ok() && clock.seconds() < beside.duration.as_secs_f64() {
                 driven = execute_and_undo(fixture, store, &never);
                 rounds += 1;
             }
@@ -149,7 +152,7 @@ impl Writer<'_> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         let mut done = Done::default();
         while !stop.load(Ordering::SeqCst) {
-            let clock = Clock::start();
+            let clock = Stopwatch::start();
             let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
             done.waits.push(clock.seconds());
             match begun {

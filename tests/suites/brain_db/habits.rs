@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{load, plain_store, write_wild};
+use super::{by_id, load, plain_store, write_wild};
 use memfold_core::memory::{Memory, Status};
 use memfold_core::{SkipReason, Snapshot};
 use memfold_store::VecSink;
@@ -14,10 +14,6 @@ fn wild_store(count: u64) -> (Snapshot, VecSink, BTreeMap<SkipReason, u64>) {
     let (snapshot, sink) = load(&path);
     assert_eq!(snapshot.rows_total, written.rows_total);
     (snapshot, sink, written.left_out)
-}
-
-fn by_id(snapshot: &Snapshot) -> BTreeMap<&str, &Memory> {
-    snapshot.memories.iter().map(|memory| (memory.id.as_str(), memory)).collect()
 }
 
 #[test]

@@ -20,9 +20,11 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use memfold_core::Snapshot;
+use memfold_core::memory::Memory;
 use memfold_core::time::Instant;
-use memfold_store::brain_db::{BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions};
+use memfold_store::brain_db::{BrainDb, CreateOptions, OpenOptions};
 use memfold_store::{LoadRequest, MemoryStore, StoreError, VecSink};
+use memfold_tests::{PlainEmbedding, PlainMemory, brain_db_with};
 
 /// 2026-06-01T00:00:00Z.
 const NOW: Instant = Instant(1_780_272_000_000_000);
@@ -42,35 +44,37 @@ pub(super) fn load(path: &Path) -> (Snapshot, VecSink) {
     (snapshot, sink)
 }
 
+/// The memories of a snapshot by id.
+pub(super) fn by_id(snapshot: &Snapshot) -> BTreeMap<&str, &Memory> {
+    snapshot.memories.iter().map(|memory| (memory.id.as_str(), memory)).collect()
+}
+
 fn vector(seed: usize) -> Vec<f32> {
     (0..DIM).map(|i| ((seed * 31 + i * 7 + 1) as f32 * 0.11).sin()).collect()
 }
 
 /// Writes `count` templated memories, the last one without a vector.
 fn write(path: &Path, count: u64, options: CreateOptions) {
-    let mut writer = BrainDbWriter::create(path, options).unwrap();
-    for row in 0..count {
-        let vector = vector(row as usize);
+    let model = || Some("all-MiniLM-L6-v2".to_owned());
+    let row = |row: u64| {
+        let vector = (row + 1 < count).then(|| vector(row as usize));
         let created_at = format!("2026-01-{:02}T10:{:02}:07", 1 + row % 28, row % 60);
-        let content = templated(row, 0, 1);
-        let categories: &[&str] = if row % 2 == 0 { &["coding"] } else { &["sop", "größe"] };
-        let memory = NewMemory {
-            id: &format!("stm_{row:012x}"),
-            content: &content,
-            categories,
+        let categories: &[&str] =
+            if row.is_multiple_of(2) { &["coding"] } else { &["sop", "größe"] };
+        PlainMemory {
+            categories: categories.iter().map(ToString::to_string).collect(),
             importance: 1.0 + (row % 3) as f64 * 0.5,
             access_count: (row % 4) as i64,
-            created_at: &created_at,
-            updated_at: None,
-            expires_at: None,
-            source: if row % 5 == 0 { "manual" } else { "agent" },
-            vector: (row + 1 < count).then_some(&vector),
-            embedded_text: None,
-            model: Some("all-MiniLM-L6-v2"),
-        };
-        writer.push(&memory).unwrap();
-    }
-    writer.finish().unwrap();
+            source: if row.is_multiple_of(5) { "manual" } else { "agent" }.to_owned(),
+            embedding: vector.map(|vector| PlainEmbedding {
+                model: model(),
+                vector,
+                content: None,
+            }),
+            ..PlainMemory::new(format!("stm_{row:012x}"), templated(row, 0, 1), created_at)
+        }
+    };
+    brain_db_with(path, &(0..count).map(row).collect::<Vec<_>>(), options);
 }
 
 fn plain_store(count: u64) -> (TempDir, PathBuf) {

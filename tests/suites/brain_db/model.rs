@@ -1,13 +1,9 @@
 //! `BrainDb` reads the same as `InMemoryStore`.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::row_by_row::assert_agree;
-use super::{load, load_with};
-use memfold_core::Snapshot;
-use memfold_core::memory::{Memory, MemoryId};
+use super::{by_id, load, load_with};
 use memfold_store::VecSink;
 use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, StoreStyle, brain_db};
 
@@ -58,10 +54,6 @@ fn memory() -> impl Strategy<Value = PlainMemory> {
                 }
             },
         )
-}
-
-fn by_id(snapshot: &Snapshot) -> BTreeMap<MemoryId, Memory> {
-    snapshot.memories.iter().map(|memory| (memory.id.clone(), memory.clone())).collect()
 }
 
 proptest! {

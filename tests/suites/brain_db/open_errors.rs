@@ -106,10 +106,8 @@ fn a_lock_is_waited_for_and_then_reported() {
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (_, message, hint) = refused(&path);
     assert_eq!(message, "DIR/brain.db was locked by another process for 30 ms");
-    assert_eq!(
-        hint,
-        "stop the process that holds it, or wait longer with --set busy_timeout_ms=60000"
-    );
+    let advice = "stop the process that holds it, or wait longer with --set busy_timeout_ms=60000";
+    assert_eq!(hint, advice);
 }
 
 #[test]
@@ -119,15 +117,12 @@ fn a_hot_journal_is_left_to_a_writer() {
     write(&path, 3, rollback());
     let writer = Connection::open(&path).unwrap();
     // Spills changed pages into the file before the commit that never comes.
-    writer
-        .execute_batch(
-            "PRAGMA cache_size = 1; BEGIN; UPDATE stm SET content = hex(zeroblob(9000));",
-        )
-        .unwrap();
-    let copy = folder.path().join("crashed.db");
+    let spill = "PRAGMA cache_size = 1; BEGIN; UPDATE stm SET content = hex(zeroblob(9000));";
+    writer.execute_batch(spill).unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let copy = at("crashed.db");
     fs::copy(&path, &copy).unwrap();
-    fs::copy(folder.path().join("brain.db-journal"), folder.path().join("crashed.db-journal"))
-        .unwrap();
+    fs::copy(at("brain.db-journal"), at("crashed.db-journal")).unwrap();
     let (error, message, hint) = refused(&copy);
     assert!(matches!(error, StoreError::HotJournal { .. }), "{error:?}");
     assert!(message.starts_with("DIR/crashed.db has a hot rollback journal: "), "{message}");

@@ -325,6 +325,21 @@ fn invalid_memories_are_refused_by_check_and_save() {
         incoming
     };
     type Fault = fn(&mut Incoming);
+    let hidden = "and the memory would be hidden";
+    let category =
+        |name: &str| format!("the category \"{name}\" marks archived memories, {hidden}");
+    let source = |prefix: &str| {
+        let marks = "memfold keeps its own marks there";
+        format!("a source cannot begin with \"{prefix}\": {marks}, {hidden}")
+    };
+    // Saved with such a mark, a memory was hidden at once, or the row that says the same with it.
+    let reserved: [(Fault, String); 5] = [
+        (|new| new.categories = vec!["archived".to_owned()], category("archived")),
+        (|new| new.categories = vec!["archive/ops".to_owned()], category("archive/ops")),
+        (|new| new.source = Some("archived:{}".to_owned()), source("archived:")),
+        (|new| new.source = Some("Archived:x".to_owned()), source("archived:")),
+        (|new| new.source = Some("consolidation:{}".to_owned()), source("consolidation:")),
+    ];
     let cases: [(Fault, &str); 12] = [
         (|new| new.id = Some(String::new()), "the id has no visible character"),
         (|new| new.id = Some(" \u{200b}".to_owned()), "the id has no visible character"),
@@ -354,11 +369,12 @@ fn invalid_memories_are_refused_by_check_and_save() {
         ),
         (|new| new.categories = vec!["a".repeat(1_001)], "a category is longer than 1000 bytes"),
     ];
-    for (change, expected) in cases {
+    let cases = cases.map(|(change, expected)| (change, expected.to_owned()));
+    for (change, expected) in cases.into_iter().chain(reserved) {
         let incoming = of(change);
         let checked = quick_check.check(&incoming, db.now()).unwrap_err().to_string();
         let saved = quick_check.save(&incoming, db.now()).unwrap_err().to_string();
-        assert_eq!((&*checked, &*saved), (expected, expected));
+        assert_eq!((&checked, &saved), (&expected, &expected));
     }
     assert_eq!(db.image(), image, "nothing was written");
 }
