@@ -28,9 +28,8 @@ fn calls_fail_where_they_should() {
     let Some(shim) = shim() else { return };
     let memfold = Memfold::new(PROGRAM);
     let folder = tempfile::tempdir().unwrap();
-    let part = folder.path().join("made.db");
     let mut command = memfold.command(&generate(folder.path()));
-    let counter = shim.count(&mut command, &part, Calls::Writes);
+    let counter = shim.count(&mut command, folder.path(), Calls::Writes);
     assert!(command.output().unwrap().status.success());
     let calls: u64 = std::fs::read_to_string(counter).unwrap().parse().unwrap();
     assert!(calls > 20, "{calls}");
@@ -38,19 +37,18 @@ fn calls_fail_where_they_should() {
         [(FaultKind::NoSpace, "full"), (FaultKind::Io, "I/O error"), (FaultKind::Kill, "")]
     {
         let folder = tempfile::tempdir().unwrap();
-        let part = folder.path().join("made.db");
         let mut command = memfold.command(&generate(folder.path()));
-        shim.inject(&mut command, &part, Fault { kind, at: calls / 2, is_sticky: true });
+        shim.inject(&mut command, folder.path(), Fault { kind, at: calls / 2, is_sticky: true });
         let output = command.output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = if kind == FaultKind::Kill { None } else { Some(1) };
         assert_eq!(output.status.code(), code, "{kind:?}: {err}");
         assert!(err.contains(message), "{kind:?}: {err}");
-        assert!(!part.exists(), "{kind:?}");
+        assert!(!folder.path().join("made.db").exists(), "{kind:?}");
     }
     let folder = tempfile::tempdir().unwrap();
     let mut command = memfold.command(&generate(folder.path()));
     let past = Fault { kind: FaultKind::Io, at: calls + 1, is_sticky: true };
-    shim.inject(&mut command, &folder.path().join("made.db"), past);
+    shim.inject(&mut command, folder.path(), past);
     assert!(command.output().unwrap().status.success());
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use memfold_tests::PATIENT;
+
 use crate::support::{TestFolder, copy};
 
 const NOW: [&str; 2] = ["--now", "2026-11-28T12:00:00Z"];
@@ -184,7 +186,10 @@ fn every_command_works_on_a_file() {
     for (words, expected) in [
         (&["status", store][..], "4 live"),
         (&["recall", store, "port of the server"], "8080"),
-        (&["check", store, "--text", "The disk is full at 90 percent"], "touch: the same text as"),
+        (
+            &["check", store, "--text", "The disk is full at 90 percent", "--set", PATIENT],
+            "touch: the same text as",
+        ),
     ] {
         let answer = dir.run(words);
         assert_eq!(answer.code, Some(0), "{words:?}: {answer:?}");
@@ -206,7 +211,8 @@ fn every_command_works_on_a_file() {
     dir.succeed(&["save", store, "--text", "The backup runs at noon"]);
     let text = &files(&dir)["windows.md"];
     assert!(text.ends_with("- The backup runs at noon\r\n"), "{text:?}");
-    let known = dir.succeed(&["save", store, "--text", "The backup runs at noon"]);
+    let again = ["save", store, "--text", "The backup runs at noon", "--set", PATIENT];
+    let known = dir.succeed(&again);
     assert!(known.starts_with("known already"), "{known}");
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use memfold_store::brain_db::{BrainDb, OpenOptions};
-use memfold_tests::{integrity, memory};
+use memfold_tests::{PATIENT, integrity, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -14,9 +14,6 @@ use crate::support::{TestFolder, wait_until};
 
 const DIM: usize = 64;
 const OLD: &str = "The release meeting is in the large room.";
-
-/// Waits longer than any test takes, because other tests take the processors meanwhile.
-const PATIENT: &str = "quick_check.time_limit_ms=60000";
 
 fn near(cosine: f32, axis: usize) -> Vec<f32> {
     let mut vector = vec![0.0; DIM];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use memfold_tests::{memory, unit_vector};
+use memfold_tests::{PATIENT, memory, unit_vector};
 use serde_json::{Value, json};
 
 use crate::schemas::Schema;
@@ -30,7 +30,7 @@ const ACCEPT: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 impl<'s> Agent<'s> {
     pub(crate) fn start(dir: &TestFolder, arguments: &[&str]) -> Self {
-        let command = dir.command(&[&["mcp"], arguments].concat());
+        let command = dir.command(&[&["mcp", "--set", PATIENT], arguments].concat());
         Self::greet(Line::Pipes(McpPipes::start(command)))
     }
 

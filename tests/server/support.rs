@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use memfold_tests::{PlainMemory, memory, unit_vector};
+use memfold_tests::{PATIENT, PlainMemory, memory, unit_vector};
 use serde_json::{Value, json};
 
 pub(crate) use crate::folder::TestFolder;
@@ -38,7 +38,8 @@ impl TestFolder {
 
     /// Serves `brain.db` on a free port.
     pub(crate) fn serve(&self, further: &[&str]) -> Server {
-        let arguments = [&["http", "brain.db", "--listen", "127.0.0.1:0"], further].concat();
+        let words = ["http", "brain.db", "--listen", "127.0.0.1:0", "--set", PATIENT];
+        let arguments = [&words[..], further].concat();
         Server::start(self.command(&arguments))
     }
 

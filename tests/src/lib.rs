@@ -25,9 +25,9 @@ pub use references::{
     LinkageCase, NeighborLists, greedy_definition, linkage_cases, neighbor_lists,
 };
 pub use rows::{
-    Draws, LabelledLine, NOW, StoreStyle, brain_db, brain_db_with, created_at, daemon_memory,
-    generated_rows, labelled_lines, memory, npy_of_rows, sample_rows, store_now, store_of_vectors,
-    turned_vector, unit_vector,
+    Draws, LabelledLine, NOW, PATIENT, StoreStyle, brain_db, brain_db_with, created_at,
+    daemon_memory, generated_rows, labelled_lines, memory, npy_of_rows, sample_rows, store_now,
+    store_of_vectors, turned_vector, unit_vector,
 };
 pub use run::{CONFIG_HASH, Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};

@@ -15,6 +15,9 @@ use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 /// The time of every run here: that of the sample.
 pub const NOW: &str = sample::NOW;
 
+/// A configuration whose checks wait longer than any test takes, because other tests take the processors meanwhile.
+pub const PATIENT: &str = "quick_check.time_limit_ms=60000";
+
 /// The first of January 2026 in microseconds.
 pub(crate) const FIRST: i64 = 1_767_225_600_000_000;
 

@@ -1,12 +1,10 @@
 //! Commands that together print every published document, in every form it has.
 
-use memfold_tests::NOW;
+use memfold_tests::{NOW, PATIENT};
 
 use crate::support::TestFolder;
 use crate::{reviewing, searching};
 
-/// Waits longer than any test takes, because other tests take the processors meanwhile.
-const PATIENT: &str = "quick_check.time_limit_ms=60000";
 /// A day after the runs.
 const LATER: &str = "2026-07-02T12:00:00Z";
 
