@@ -61,7 +61,7 @@ pub fn answer(question: &str, candidates: &[Candidate], now: Instant, zone: &Tim
         right.rank_score.total_cmp(&left.rank_score).then_with(|| left.id.cmp(&right.id))
     });
     let Some(memory) = best else {
-        let chain = vec!["no memory was found".to_owned()];
+        let chain = vec!["no memory that was found has a time".to_owned()];
         let none = Confidence::NONE;
         return Answer { answer: None, confidence: none, chain, resolved: vec![], sources: vec![] };
     };
