@@ -151,7 +151,7 @@ impl<'s> Agent<'s> {
     }
 }
 
-/// Posts a message of a session, whose id the first answer names; returns the answer.
+/// Posts a message of a session and returns the answer; the first answer has the id of the session.
 fn posted(server: &Server, session: &mut String, message: &Value) -> String {
     let mut headers = vec![ACCEPT, ("MCP-Protocol-Version", "2025-06-18")];
     if !session.is_empty() {

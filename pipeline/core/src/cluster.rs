@@ -101,8 +101,8 @@ fn members_of(cliques: &[[u32; 2]], kind: usize) -> Vec<Vec<u32>> {
     members
 }
 
-/// Clusters by greedy complete linkage: in vertex order, each vertex joins the first cluster to
-/// whose every member it is linked, else it opens one.
+/// Clusters by greedy complete linkage: in vertex order, each vertex joins the first cluster
+/// with links to it from every member, else it opens one.
 ///
 /// Returns all clusters, singletons included, by their first vertex; members ascend.
 /// Costs O(vertices + edges + Σ over clusters of their first member's clique sizes).
@@ -286,8 +286,8 @@ pub struct Link {
     pub earlier: u32,
 }
 
-/// Clusters by greedy complete linkage: in vertex order, each vertex joins the first cluster to
-/// whose every member it is linked, else it opens one.
+/// Clusters by greedy complete linkage: in vertex order, each vertex joins the first cluster
+/// with links to it from every member, else it opens one.
 ///
 /// `links` come with `later` ascending, each once; a link's error ends the work and is returned. Returns for each vertex the
 /// first vertex of its cluster. Takes 8 bytes for each vertex and O(links · log links of one vertex) time.

@@ -32,7 +32,7 @@ const BAD_LINES_MAX: usize = 20;
 /// Rows between two progress reports.
 const BATCH: usize = 1_000;
 
-/// What is imported, and into which store.
+/// The store that an import fills, and how records become memories.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportRequest<'a> {
     /// The store; it is created where it is missing.
@@ -47,7 +47,7 @@ pub struct ImportRequest<'a> {
     pub is_strict: bool,
 }
 
-/// A request and what it takes beside it.
+/// A request with the settings of the store.
 pub(crate) struct ImportOptions<'a> {
     pub(crate) request: ImportRequest<'a>,
     /// The zone of naive times, read and written.

@@ -318,8 +318,7 @@ impl StoreIndex {
         Ok(indexed == vector && self.ids_of_text(text)?.iter().any(|found| found == id))
     }
 
-    /// Visits each set of rows with what searches it, its vectors and its ids: rows sealed since, then
-    /// the rest.
+    /// Visits each set of rows with its tier, vectors and ids: rows sealed since, then the rest.
     pub(super) fn each_part<'i>(
         &'i self,
         kernels: &'static Kernels,

@@ -79,10 +79,10 @@ pub struct SearchRequest {
 }
 
 impl SearchRequest {
-    /// Returns what is searched for.
+    /// Returns the query.
     ///
     /// # Errors
-    /// When that is nothing, or more than one thing.
+    /// When none of the three is given, or several.
     pub fn query(&self) -> Result<Query<'_>, Failure> {
         match (&self.text, &self.vector, &self.id) {
             (Some(text), None, None) => Ok(Query::Text(text)),

@@ -113,8 +113,7 @@ pub fn settle_pair(
     Ok(SettledDocument { schema_version: 1, mode: Mode::of(writes), run_id, settled })
 }
 
-/// Writes down what a person decides about the actions of a plan, each answer in a transaction of
-/// its own.
+/// Records the decisions of a person about the actions of a plan, each in a transaction of its own.
 #[derive(Debug)]
 pub struct Reviewer<'a> {
     store: &'a Path,

@@ -1,5 +1,5 @@
 //! Splits a text into words, numbers, numeric dates and clock times, each with its bytes. The words of weekdays, months,
-//! units and numbers are those of the guard; here stand parts of the day and what is next or last.
+//! units and numbers are in the guard, those of parts of the day and of next and last here.
 //!
 //! Identifiers, paths, versions and code (`sat_solver`, `may/today.md`, `2.1`, anything in back
 //! quotes) become [`Kind::Other`], so no rule of the grammar can take them for a time.
