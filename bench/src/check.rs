@@ -177,12 +177,13 @@ impl Times {
     ) -> Result<Self, Failure> {
         let mut times = Self::default();
         for incoming in memories {
-            times.push(one(incoming)?);
+            let (microseconds, was_checked) = one(incoming)?;
+            times.push(microseconds, was_checked);
         }
         Ok(times)
     }
 
-    fn push(&mut self, (microseconds, was_checked): (f64, bool)) {
+    fn push(&mut self, microseconds: f64, was_checked: bool) {
         self.microseconds.push(microseconds);
         self.checked += usize::from(was_checked);
     }
@@ -195,7 +196,7 @@ fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Times, (String,
         let now = clock();
         let (check, took) = timed(|| quick_check.check(incoming, now));
         let check = check.expect("samples are memories of a store");
-        times.push((took, check.checked));
+        times.push(took, check.checked);
         used = (check.index.kind.to_owned(), check.index.rows);
     }
     (times, used)
@@ -238,7 +239,8 @@ fn cold(
             printer.note("note: files cannot be put out of memory here: nothing cold was measured");
             return Ok(None);
         }
-        times.push(executable.check(incoming)?);
+        let (took, was_checked) = executable.check(incoming)?;
+        times.push(took, was_checked);
     }
     Ok(Some(Setting::of("process", 0, true, times)))
 }

@@ -255,17 +255,17 @@ impl OddWriter<'_> {
     }
 
     fn rows_that_are_no_candidates(&mut self) -> rusqlite::Result<()> {
-        use SkipReason::{Archived, ConsolidationRecord, Expired, Folded};
+        use SkipReason::{Archived, ConsolidationRecord, Expired, Merged};
         let marked = text(r#"["archived", "archive/general"]"#);
         let source = |source: &str, id: &str| Odd { source: text(source), ..usual(id) };
         self.row(Odd { categories: marked.clone(), ..usual("wild_marked") }, &[Archived])?;
         self.row(source("archived:low_utility", "wild_low"), &[Archived])?;
         let by = text("5b0f9d4e-1111-4222-8333-abcdefabcdef");
         self.row(Odd { archived_by: by, ..usual("wild_by") }, &[Archived])?;
-        self.row(source("archived:merged_into:wild_survivor", "wild_ghost_1"), &[Folded])?;
+        self.row(source("archived:merged_into:wild_survivor", "wild_ghost_1"), &[Merged])?;
         let json = r#"archived:{"merged_into": "wild_survivor", "run_id": "r", "previous_source": "manual"}"#;
-        self.row(source(json, "wild_ghost_2"), &[Folded])?;
-        self.row(Odd { categories: marked, ..usual("wild_ghost_3") }, &[Folded])?;
+        self.row(source(json, "wild_ghost_2"), &[Merged])?;
+        self.row(Odd { categories: marked, ..usual("wild_ghost_3") }, &[Merged])?;
         let flag = Odd {
             content: text(r#"{"type": "contradiction", "ids": ["wild_a", "wild_b"]}"#),
             categories: text(r#"["contradictions", "consolidation"]"#),

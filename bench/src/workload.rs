@@ -287,7 +287,7 @@ mod tests {
     use super::{SyntheticStore, Workbench};
 
     #[test]
-    fn a_synthetic_store_has_something_to_fold() {
+    fn a_synthetic_store_has_rows_to_merge() {
         let store = SyntheticStore::build(300);
         let outcome = Workbench::start().consolidate(&store);
         assert_eq!(outcome.report.loaded.live, 300);

@@ -581,7 +581,7 @@ impl Search {
 
     fn rerank(&self, rows: &Rows<'_>, query: &[f32], row: Row) -> Option<Neighbor> {
         let vector = rows.vectors.vector(row);
-        let norms = (self.squared_norm, rows.kernels.dot(vector, vector));
+        let norms = [self.squared_norm, rows.kernels.dot(vector, vector)];
         let similarity = rows.kernels.similarity(query, vector, norms)?;
         Some(Neighbor { row, similarity })
     }

@@ -245,7 +245,7 @@ impl<'a> HnswRsIndex<'a> {
     fn rerank(&self, query: &Query<'_>, point: u32) -> impl Iterator<Item = Neighbor> {
         self.members.rows(point).filter_map(|(row, _)| {
             let vector = self.vectors.vector(row);
-            let norms = (query.squared_norm, self.kernels.dot(vector, vector));
+            let norms = [query.squared_norm, self.kernels.dot(vector, vector)];
             let similarity = self.kernels.similarity(query.vector, vector, norms)?;
             Some(Neighbor { row, similarity })
         })

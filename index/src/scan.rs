@@ -66,7 +66,7 @@ impl<'a> Scan<'a> {
         let rows = self.matrix.rows().zip(&self.squared_norms);
         Ok(rows.filter_map(move |(row, &norm)| {
             let vector = self.matrix.vector(row);
-            let similarity = self.kernels.similarity(query, vector, (query_norm, norm))?;
+            let similarity = self.kernels.similarity(query, vector, [query_norm, norm])?;
             Some(Neighbor { row, similarity })
         }))
     }

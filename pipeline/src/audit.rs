@@ -142,18 +142,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_interval(right: u64, wrong: u64, expected: (f64, f64)) {
+    fn assert_interval(right: u64, wrong: u64, expected: [f64; 2]) {
         let Interval { low, high } = Findings { right, wrong, unsure: 3 }.interval().unwrap();
         let near = |one: f64, other: f64| (one - other).abs() < 1e-4;
-        assert!(near(low, expected.0) && near(high, expected.1), "{low} {high}");
+        assert!(near(low, expected[0]) && near(high, expected[1]), "{low} {high}");
     }
 
     #[test]
     fn intervals_are_wilsons() {
         // Of 75 right ones of 75 the lower bound of precision is 0.951.
-        assert_interval(75, 0, (0.0, 0.0487));
-        assert_interval(90, 10, (0.0552, 0.1744));
-        assert_interval(0, 4, (0.5101, 1.0));
+        assert_interval(75, 0, [0.0, 0.0487]);
+        assert_interval(90, 10, [0.0552, 0.1744]);
+        assert_interval(0, 4, [0.5101, 1.0]);
         assert_eq!(Findings { unsure: 9, ..Findings::default() }.interval(), None);
     }
 

@@ -10,7 +10,7 @@ use memfold_core::lifecycle::{
     Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
     TierCounts, Transition, assign, references, superseded_by, transitions,
 };
-use memfold_core::lineage::Fold;
+use memfold_core::lineage::Merge;
 use memfold_core::memory::{Memory, MemoryId, Status};
 use memfold_core::plan::protected_by;
 use memfold_core::policy::{Configuration, Policy, ProtectionPolicy};
@@ -143,11 +143,11 @@ impl EdgeMap {
     }
 }
 
-fn consolidates(merge: Fold, time_zone: &TimeZone) -> Edge {
+fn consolidates(merge: Merge, time_zone: &TimeZone) -> Edge {
     let rule = merge.rule_id.map_or_else(String::new, |rule| format!(" by {rule}"));
     Edge {
         source: merge.survivor,
-        target: merge.absorbed,
+        target: merge.merged,
         edge_type: EdgeType::Consolidates,
         weight: merge.similarity.unwrap_or(1.0).clamp(0.0, 1.0),
         reason: format!("merged{rule}"),

@@ -25,7 +25,7 @@ const ID_CHARS: usize = 80;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Settlement {
-    /// Both stay, and no run folds them while their texts stay.
+    /// Both stay, and no run merges them while their texts stay.
     KeepBoth,
     /// The older one merges into the newer one: they say the same.
     Merge,

@@ -266,7 +266,7 @@ impl<'a> TextStore<'a> {
             else {
                 continue;
             };
-            for id in action.absorbed_ids() {
+            for id in action.merged_ids() {
                 let Some(&index) = index_of.get(id) else { continue };
                 let proof = action.rationale.evidence.differences.clone();
                 let record = self.removed_record(index, *survivor, &action.rationale.rule_id);
@@ -277,9 +277,9 @@ impl<'a> TextStore<'a> {
             let places: Vec<usize> =
                 group.iter().filter_map(|id| index_of.get(id).copied()).collect();
             let Some((&survivor, others)) = places.split_first() else { continue };
-            let survivor = standing(survivor, &removed, &index_of);
+            let survivor = survivor_of(survivor, &removed, &index_of);
             for &other in others {
-                let index = standing(other, &removed, &index_of);
+                let index = survivor_of(other, &removed, &index_of);
                 if index != survivor {
                     removed.insert(index, self.removed_record(index, survivor, RULE_ANSWERED));
                 }
@@ -393,7 +393,7 @@ impl MemoryStore for TextStore<'_> {
 }
 
 /// Returns the record that stands for one after the merges so far.
-fn standing(
+fn survivor_of(
     mut index: usize,
     removed: &BTreeMap<usize, RemovedRecord>,
     index_of: &HashMap<&MemoryId, usize>,

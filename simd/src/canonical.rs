@@ -44,7 +44,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
 #[must_use]
 pub fn similarity(a: &[f32], b: &[f32]) -> Option<Similarity> {
     let kernels = Kernels::active();
-    kernels.similarity(a, b, (kernels.dot(a, a), kernels.dot(b, b)))
+    kernels.similarity(a, b, [kernels.dot(a, a), kernels.dot(b, b)])
 }
 
 /// Adds the tails to the lanes and sums the lanes.

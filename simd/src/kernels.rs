@@ -72,14 +72,14 @@ impl Kernels {
         (self.dot)(a, b)
     }
 
-    /// Returns the canonical similarity, given both canonical squared norms (`dot(a, a)`, `dot(b, b)`);
+    /// Returns the canonical similarity, given both canonical squared norms (`[dot(a, a), dot(b, b)]`);
     /// `None` where a norm is zero or not finite.
     ///
     /// # Panics
     /// When the lengths differ.
     #[must_use]
     #[inline]
-    pub fn similarity(&self, a: &[f32], b: &[f32], norms: (f64, f64)) -> Option<Similarity> {
+    pub fn similarity(&self, a: &[f32], b: &[f32], norms: [f64; 2]) -> Option<Similarity> {
         Similarity::from_dot(self.dot(a, b), norms)
     }
 

@@ -19,12 +19,12 @@ impl Similarity {
         (!cosine.is_nan()).then(|| Self(cosine.clamp(-1.0, 1.0) + 0.0))
     }
 
-    /// Returns `dot / √(norms.0 · norms.1)`, given canonical dot products; `None` where a norm is
+    /// Returns `dot / √(norms[0] · norms[1])`, given canonical dot products; `None` where a norm is
     /// zero or not finite.
     #[must_use]
     #[inline]
-    pub(crate) fn from_dot(dot: f64, norms: (f64, f64)) -> Option<Self> {
-        Self::clamped(dot / (norms.0 * norms.1).sqrt())
+    pub(crate) fn from_dot(dot: f64, norms: [f64; 2]) -> Option<Self> {
+        Self::clamped(dot / (norms[0] * norms[1]).sqrt())
     }
 
     /// Accepts a threshold given by a person; `None` outside \[−1, 1\] or NaN.
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(Similarity::clamped(1.0 + f64::EPSILON), Some(Similarity::ONE));
         assert_eq!(Similarity::clamped(-1.5), Similarity::new(-1.0));
         assert_eq!(Similarity::clamped(f64::NAN), None);
-        assert_eq!(Similarity::from_dot(0.0, (0.0, 2.0)), None);
+        assert_eq!(Similarity::from_dot(0.0, [0.0, 2.0]), None);
     }
 
     #[test]

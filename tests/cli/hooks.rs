@@ -175,12 +175,12 @@ fn a_context_has_no_duplicates_and_marks_conflicts() {
     ]);
     let before = context(&hook(&dir, &["session-start"], b"{}"));
     assert_eq!(before.to_lowercase().matches("- the kiln burns").count(), 1, "{before}");
-    let rival = "Tea does not come from the harbour shop.";
-    let save = ["save", "brain.db", "--category", "decisions", "--text", rival];
+    let contradicting = "Tea does not come from the harbour shop.";
+    let save = ["save", "brain.db", "--category", "decisions", "--text", contradicting];
     let saved = dir.succeed(&save);
     let text = context(&hook(&dir, &["session-start"], b"{}"));
     let marked = format!(
-        "- {rival} (conflict, unresolved)\n  Contradicted by:\n  - Tea comes from the harbour shop.\n"
+        "- {contradicting} (conflict, unresolved)\n  Contradicted by:\n  - Tea comes from the harbour shop.\n"
     );
     assert!(text.contains(&marked), "{text}\n{saved}");
 }

@@ -87,7 +87,7 @@ fn hostile_ids_and_texts_are_escaped() {
         vec!["explain", "brain.db", &first],
         vec!["undo", "brain.db", "--memory", &second],
         vec!["undo", "brain.db", "--archived"],
-        vec!["forget", "brain.db", &second, "--with-absorbed"],
+        vec!["forget", "brain.db", &second, "--with-merged"],
         vec!["forget", "brain.db", &second, "--json"],
         vec!["forget", "brain.db", EVIL],
         vec!["search", "brain.db", "--id", &second],
@@ -98,7 +98,7 @@ fn hostile_ids_and_texts_are_escaped() {
         vec!["export", "brain.db", "-o", "x.arrow"],
         vec!["doctor", "brain.db"],
         vec!["doctor", "brain.db", "--json"],
-        vec!["forget", "brain.db", &second, "--with-absorbed", "--execute"],
+        vec!["forget", "brain.db", &second, "--with-merged", "--execute"],
     ] {
         let answer = dir.run(&arguments);
         assert_visible(&arguments, &answer);

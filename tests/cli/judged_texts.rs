@@ -370,5 +370,5 @@ fn only_confident_supersession_is_recorded() {
     dir.succeed("undo brain.db latest --execute");
     assert_eq!((dir.one::<i64>(edges), dir.one::<i64>(open_flags)), (0, 1));
     let declined = dir.json(&run.arguments(&["--judge", "--json"]));
-    assert_eq!(declined["judged"]["groups"]["supersession"], 0, "it was taken back");
+    assert_eq!(declined["judged"]["groups"]["supersession"], 0, "it was undone");
 }

@@ -173,7 +173,7 @@ fn apply_writes_report_and_metrics() {
         serde_json::from_slice(&std::fs::read(dir.path("new/r.json")).unwrap()).unwrap();
     assert_eq!((&report["mode"], &report["state"]), (&"execute".into(), &"done".into()));
     assert_eq!(report["executed"]["applied"], 1);
-    assert_eq!(report["absorbed"]["identical"], 1);
+    assert_eq!(report["merged"]["identical"], 1);
     assert_eq!(report["actions"][0]["label"], "a1");
     let run_id = report["run_id"].as_str().unwrap();
     assert!(applied.out.contains(run_id), "{applied:?}");

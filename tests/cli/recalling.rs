@@ -129,7 +129,7 @@ fn the_words_of_merged_memories_lead_to_their_survivor() {
         assert_eq!(ids(&found), ["m000001"], "{mode} {run:?}");
         assert_eq!(found["matches"][0]["found_as"], serde_json::json!(["m000000"]));
     }
-    dir.succeed("forget brain.db m000001 --with-absorbed --execute");
+    dir.succeed("forget brain.db m000001 --with-merged --execute");
     assert!(!std::fs::read(dir.path("brain.db")).unwrap().windows(10).any(|w| w == b"automobile"));
 }
 

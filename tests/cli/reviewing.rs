@@ -260,7 +260,7 @@ fn approved_proposals_are_merged_and_undone() {
     assert!(before != dir.files());
     dir.succeed("undo brain.db latest --execute");
     assert_eq!(dir.live().len(), 7);
-    assert_eq!(proposed(&dir, &[]).len(), 0, "what was taken back is settled");
+    assert_eq!(proposed(&dir, &[]).len(), 0, "what was undone is settled");
 }
 
 /// One port, stated twice.
@@ -348,13 +348,13 @@ fn printed_commands_work() {
     let rest = shell(&dir, printed(&run.err, "to go on: "));
     assert!(rest.out.contains("1 unit applied by run"), "{rest:?}");
     let undone = shell(&dir, printed(&rest.out, "undo: "));
-    assert!(undone.out.contains("1 unit taken back by run"), "{undone:?}");
+    assert!(undone.out.contains("1 unit undone by run"), "{undone:?}");
     // The next plan was empty, without an explanation.
     assert!(undone.out.contains("kept apart from now on"), "{undone:?}");
     assert!(undone.out.contains("undo with --remerge-ok"), "{undone:?}");
     // The dry run knew no id: its printed command undoes the last run that can be undone.
     let undone = shell(&dir, printed(&dry.out, "undo: "));
-    assert!(undone.out.contains("2 units taken back by run"), "{undone:?}");
+    assert!(undone.out.contains("2 units undone by run"), "{undone:?}");
     let nothing = shell(&dir, printed(&dry.out, "undo: "));
     nothing.fails_with(1, &["no run has anything to take back"]);
     let redo = shell(&dir, printed(&undone.out, "to take the undo back: "));
@@ -378,7 +378,7 @@ fn printed_commands_lead_through_a_review() {
     assert!(applied.out.contains("1 unit applied by run"), "{applied:?}");
     let preview = shell(&dir, &printed(&applied.out, "undo: ").replace(" --execute", ""));
     let undone = shell(&dir, printed(&preview.out, "next: "));
-    assert!(undone.out.contains("1 unit taken back"), "{undone:?}");
+    assert!(undone.out.contains("1 unit undone"), "{undone:?}");
 }
 
 /// `apply --only` applied actions that a person had rejected or left undecided, as did a second

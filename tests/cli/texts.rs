@@ -40,7 +40,7 @@ fn counts(document: &Value) -> Value {
     json!({
         "live": document["loaded"]["live"],
         "after": stats["live_after"],
-        "absorbed": stats["absorbed"],
+        "merged": stats["merged"],
         "flags": document["planned"]["flag_contradiction"],
         "proposals": document["planned"]["propose_merge"],
     })
@@ -54,7 +54,7 @@ fn every_form_gives_the_same_answer_and_comes_back_as_it_was() {
         let before = std::fs::read(dir.path(name)).unwrap();
         let found = counts(&dir.json(&["consolidate", name, "--json"]));
         assert_eq!(found["live"], 300, "{name}");
-        assert_eq!(found["absorbed"]["identical"], 51, "{name}");
+        assert_eq!(found["merged"]["identical"], 51, "{name}");
         let kept = found["after"].as_u64().unwrap();
         answers.entry(found.to_string()).or_default().push(name);
         let output = format!("clean-{name}");

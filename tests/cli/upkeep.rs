@@ -14,7 +14,7 @@ fn execute(dir: &TestFolder, further: &[&str]) -> Value {
 }
 
 /// The pair, of which m000000 was merged into m000001.
-fn folded(further: &[&str]) -> (TestFolder, String) {
+fn merged_store(further: &[&str]) -> (TestFolder, String) {
     let dir = TestFolder::with_pair();
     let document = execute(&dir, further);
     assert_eq!(document["executed"]["applied"], 1, "{document}");
@@ -59,9 +59,9 @@ fn matches(dir: &TestFolder, word: &str) -> i64 {
 
 #[test]
 fn restored_memory_lives_apart() {
-    for absorbed in ["archive", "move"] {
-        let setting = format!("merge.absorbed={absorbed}");
-        let (dir, _) = folded(&["--set", &setting]);
+    for merged in ["archive", "move"] {
+        let setting = format!("merge.absorbed={merged}");
+        let (dir, _) = merged_store(&["--set", &setting]);
         let before = dir.image();
         let files = dir.files();
         let preview = dir.succeed(&restore("m000000", &[]));
@@ -71,20 +71,20 @@ fn restored_memory_lives_apart() {
         let document = dir.json(&restore("m000000", &["--execute", "--json"]));
         assert_eq!(document["restoration"]["apart_from"][0], "m000001");
         assert_eq!(dir.live_id("m000000"), "m000000");
-        assert_eq!(planned_merges(&dir), 0, "{absorbed}");
+        assert_eq!(planned_merges(&dir), 0, "{merged}");
         let row = "SELECT categories || source FROM stm WHERE id = 'm000000'";
         assert_eq!(dir.one::<String>(row), r#"["general"]agent"#);
         assert_eq!(integrity(&dir.path("brain.db")), [""; 0]);
         let run = document["run_id"].as_str().unwrap();
         dir.succeed(&["undo", "brain.db", run, "--execute"]);
-        assert_eq!(diff(&before, &dir.image()), [""; 0], "{absorbed}");
+        assert_eq!(diff(&before, &dir.image()), [""; 0], "{merged}");
         assert_eq!(dir.live_id("m000000"), "m000001");
     }
 }
 
 #[test]
 fn undo_archived_lists_edited_and_orphaned_memories() {
-    let (dir, _) = folded(&["--set", "merge.absorbed=archive"]);
+    let (dir, _) = merged_store(&["--set", "merge.absorbed=archive"]);
     let nothing = "no archived memory was edited since, and every survivor is there\n";
     assert_eq!(dir.succeed("undo brain.db --archived"), nothing);
     dir.sql("UPDATE stm SET content = 'The kiln is fired on Tuesdays.' WHERE id = 'm000000'");
@@ -100,7 +100,7 @@ fn undo_archived_lists_edited_and_orphaned_memories() {
 
 #[test]
 fn a_forgotten_memory_leaves_nothing_behind() {
-    let (dir, run) = folded(&[]);
+    let (dir, run) = merged_store(&[]);
     dir.sql(
         r#"INSERT INTO stm(id, content, categories, source, created_at) VALUES
            ('flag_1', '{"type":"contradiction","ids":["m000001","m000002"]}', '[]',
@@ -108,11 +108,11 @@ fn a_forgotten_memory_leaves_nothing_behind() {
     );
     let files = dir.files();
     let refused = dir.run(&forget("m000001", &["--execute"]));
-    refused.fails_with(1, &["1 memories were merged into m000001: m000000", "--with-absorbed"]);
-    let preview = dir.succeed(&forget("m000001", &["--with-absorbed"]));
+    refused.fails_with(1, &["1 memories were merged into m000001: m000000", "--with-merged"]);
+    let preview = dir.succeed(&forget("m000001", &["--with-merged"]));
     insta::assert_snapshot!("forget", preview.replace(&run, "RUN"));
     assert!(files == dir.files());
-    let done = dir.json(&forget("m000001", &["--with-absorbed", "--execute", "--json"]));
+    let done = dir.json(&forget("m000001", &["--with-merged", "--execute", "--json"]));
     assert_eq!(done["erasure"]["ids"], serde_json::json!(["flag_1", "m000000", "m000001"]));
     assert_eq!([&done["erasure"]["memories"], &done["erasure"]["archived"]], [2, 2]);
     assert_eq!(done["files"]["backups"].as_array().unwrap().len(), 1);
@@ -189,11 +189,11 @@ fn forget_names_rows_that_follow() {
 
 #[test]
 fn forgotten_merged_memory_is_not_named_by_its_survivor() {
-    for absorbed in ["archive", "move"] {
-        let setting = format!("merge.absorbed={absorbed}");
-        let (dir, run) = folded(&["--set", &setting]);
+    for merged in ["archive", "move"] {
+        let setting = format!("merge.absorbed={merged}");
+        let (dir, run) = merged_store(&["--set", &setting]);
         dir.succeed(&forget("m000000", &["--execute"]));
-        assert_eq!(cells_with(&dir, "m000000"), [""; 0], "{absorbed}");
+        assert_eq!(cells_with(&dir, "m000000"), [""; 0], "{merged}");
         assert_eq!(dir.live_id("m000001"), "m000001");
         let undone = dir.run(&["undo", "brain.db", &run, "--execute"]);
         assert!(undone.out.contains("its journal was pruned"), "{undone:?}");
@@ -214,7 +214,7 @@ fn a_plan_that_names_a_forgotten_memory_is_not_applied() {
 
 #[test]
 fn old_entries_of_the_journal_are_removed() {
-    let (dir, run) = folded(&[]);
+    let (dir, run) = merged_store(&[]);
     dir.succeed(&consolidate(&["--save-plan", "--set", "guard.enabled=false"]));
     let prune = |age: &str, further: &[&str]| {
         let all = ["runs", "brain.db", "--prune-older-than", age, "--now", LATER];
@@ -242,7 +242,7 @@ fn old_entries_of_the_journal_are_removed() {
 
 #[test]
 fn the_kill_switch_beats_execute() {
-    let (dir, _) = folded(&[]);
+    let (dir, _) = merged_store(&[]);
     let files = dir.files();
     for arguments in [
         &restore("m000000", &["--execute"])[..],
@@ -345,12 +345,12 @@ fn a_memory_is_explained_as_a_tree() {
     let dir = recorded_merge();
     let before = dir.files();
     insta::assert_snapshot!("explain-memory", dir.succeed("explain brain.db m000001"));
-    insta::assert_snapshot!("explain-ghost", dir.succeed("explain brain.db m000000"));
+    insta::assert_snapshot!("explain-merged", dir.succeed("explain brain.db m000000"));
     let document = dir.json("explain brain.db m000000 --json");
     assert_eq!(document["live_id"], "m000001");
-    assert_eq!(document["folds"][0]["similarity"], 0.9876);
+    assert_eq!(document["merges"][0]["similarity"], 0.9876);
     let survivor = dir.json("explain brain.db m000001 --json");
-    assert_eq!(survivor["absorbed"]["shown"][0]["absorbed"], "m000000");
+    assert_eq!(survivor["merged"]["shown"][0]["merged"], "m000000");
     assert!(before == dir.files());
     dir.run("explain brain.db x").fails(1, "x is not in this store", "check the id and the store");
 }

@@ -210,8 +210,9 @@ fn live(agent: &mut Agent<'_>, dir: &TestFolder) {
     let found = agent.call("memory_recall", &json!({ "query": "What is Bob allergic to?" }));
     assert_eq!(found["memories"][0]["text"], walnuts["text"], "{found}");
 
-    let rival = json!({ "text": "Bob is not allergic to walnuts", "categories": ["health"] });
-    let flagged = agent.call("memory_save", &rival);
+    let contradicting =
+        json!({ "text": "Bob is not allergic to walnuts", "categories": ["health"] });
+    let flagged = agent.call("memory_save", &contradicting);
     assert_eq!(flagged["did"], "flagged_conflict", "{flagged}");
     let key = flagged["conflicts"][0]["key"].clone();
     let found = agent.call("memory_recall", &json!({ "query": "Bob walnuts" }));
@@ -221,11 +222,11 @@ fn live(agent: &mut Agent<'_>, dir: &TestFolder) {
     assert_eq!((&listed["open"], &conflict["key"]), (&json!(1), &key), "{listed}");
     let mut texts: Vec<_> = (0..2).map(|at| conflict["memories"][at]["text"].clone()).collect();
     texts.sort_by_key(ToString::to_string);
-    assert_eq!(texts, [walnuts["text"].clone(), rival["text"].clone()]);
+    assert_eq!(texts, [walnuts["text"].clone(), contradicting["text"].clone()]);
     assert!(conflict["risk"].is_null() && conflict["differences"][0].is_string(), "{conflict}");
     let settle = json!({ "key": key, "settlement": "supersede" });
     let settled = agent.call("memory_resolve", &settle);
-    assert_eq!((&settled["newer"]["text"], &settled["open"]), (&rival["text"], &json!(0)));
+    assert_eq!((&settled["newer"]["text"], &settled["open"]), (&contradicting["text"], &json!(0)));
     assert_eq!(agent.call("memory_conflicts", &json!({}))["conflicts"], json!([]));
     assert_eq!(agent.refused("memory_resolve", &settle)["status"], 404);
     assert_eq!(count(), 5);

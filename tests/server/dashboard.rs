@@ -190,11 +190,11 @@ fn a_person_approves_applies_and_undoes_without_a_script() {
     assert_eq!(dir.one::<i64>(LIVE), 3);
 
     let run = client.page(&link(&job, "/ui/run?id="));
-    assert!(run.contains("1 applied") && run.contains("0 of 1 taken back"), "{run}");
+    assert!(run.contains("1 applied") && run.contains("0 of 1 undone"), "{run}");
     let survivor = client.page(&link(&run, "/ui/memory?id="));
     assert!(survivor.contains("What was merged into it"), "{survivor}");
     let job = client.work(&run, "Undo this run");
-    assert!(job.contains("<dt>Units</dt><dd>taken back 1</dd>"), "{job}");
+    assert!(job.contains("<dt>Units</dt><dd>undone 1</dd>"), "{job}");
     assert_eq!(dir.one::<i64>(LIVE), 4);
     let runs = client.page("/ui/runs");
     assert!(runs.contains("The audit chain holds") && runs.contains("1 of 1"), "{runs}");

@@ -73,7 +73,7 @@ fn everything_at_once_loses_nothing() {
     let is_lost = |id: &&String| {
         let resolved =
             store.resolve(&MemoryId::new(id.as_str()), &jiff::tz::TimeZone::UTC, machine::clock());
-        resolved.unwrap().whereabouts == Status::Unknown
+        resolved.unwrap().status == Status::Unknown
     };
     let lost = saved.iter().filter(is_lost).count();
     let mib = |kib: u64| kib as f64 / 1024.0;

@@ -76,7 +76,7 @@ fn archive(action: &Action, rows: &mut [PlainMemory]) {
 fn merge(action: &Action, rows: &mut [PlainMemory]) {
     let survivor = action.target_ids[0].as_str();
     let mut taken = Taken::of(row(rows, survivor));
-    for id in action.absorbed_ids() {
+    for id in action.merged_ids() {
         let row = row(rows, id.as_str());
         taken.take(row);
         row.categories = archived(&row.categories);
@@ -112,7 +112,7 @@ struct Taken {
 
 impl Taken {
     fn of(survivor: &PlainMemory) -> Self {
-        let (merged_from, merged_count) = merged(&survivor.source);
+        let (merged_from, merged_count) = merged_from(&survivor.source);
         Self {
             access_count: survivor.access_count,
             expires_at: survivor.expires_at.clone(),
@@ -121,29 +121,29 @@ impl Taken {
         }
     }
 
-    fn take(&mut self, absorbed: &PlainMemory) {
-        self.access_count = self.access_count.saturating_add(absorbed.access_count);
+    fn take(&mut self, merged: &PlainMemory) {
+        self.access_count = self.access_count.saturating_add(merged.access_count);
         let end = |text: &Option<String>| {
             text.as_deref().map(|text| Instant::parse(text, &TimeZone::UTC).expect("a time"))
         };
         // None, which is for ever, beats any.
-        let is_later = match (end(&self.expires_at), end(&absorbed.expires_at)) {
+        let is_later = match (end(&self.expires_at), end(&merged.expires_at)) {
             (Some(own), Some(other)) => other > own,
             (Some(_), None) => true,
             (None, _) => false,
         };
         if is_later {
-            self.expires_at.clone_from(&absorbed.expires_at);
+            self.expires_at.clone_from(&merged.expires_at);
         }
-        let (from, count) = merged(&absorbed.source);
+        let (from, count) = merged_from(&merged.source);
         self.merged_from.extend(from);
-        self.merged_from.push(absorbed.id.clone());
+        self.merged_from.push(merged.id.clone());
         self.merged_count += count + 1;
     }
 }
 
 /// The ids that were merged into a row, and how many they are.
-fn merged(source: &str) -> (Vec<String>, u64) {
+fn merged_from(source: &str) -> (Vec<String>, u64) {
     let Some(fields) = fields("consolidation:", source) else { return (Vec::new(), 0) };
     let from = fields["merged_from"].as_array().into_iter().flatten();
     let from: Vec<String> = from.filter_map(Value::as_str).map(str::to_owned).collect();

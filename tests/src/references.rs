@@ -27,8 +27,8 @@ pub fn neighbor_lists(vectors: &[f32], dim: usize, threshold: f64) -> NeighborLi
         let x = matrix.vector(Row(left as u32));
         let beside = |right: u32| {
             let y = matrix.vector(Row(right));
-            let both = (norms[left], norms[right as usize]);
-            let proposed = f64::from(kernels.dot_f32(x, y)) / (both.0 * both.1).sqrt();
+            let both = [norms[left], norms[right as usize]];
+            let proposed = f64::from(kernels.dot_f32(x, y)) / (both[0] * both[1]).sqrt();
             if proposed < threshold - PROPOSAL_MARGIN || right == left as u32 {
                 return None;
             }

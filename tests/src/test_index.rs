@@ -182,7 +182,7 @@ impl TestIndex {
         for memory in &snapshot.memories {
             let Some((space, row)) = memory.embedding.vector() else { continue };
             let vector = sink.vector(space, row);
-            let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
+            let norms = [kernels.dot(query, query), kernels.dot(vector, vector)];
             if memory.status != Status::Live || vector.len() != query.len() {
                 continue;
             }

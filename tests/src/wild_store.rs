@@ -73,7 +73,7 @@ fn written(path: &Path, rows: u32, seed: u64, wal: bool) -> Vec<Fact> {
     let rows: Vec<PlainMemory> = planted.iter().map(|planted| planted.row.clone()).collect();
     brain_db_with(path, &rows, options);
     make_wild(path).expect("the store is new");
-    let live = planted.into_iter().enumerate().filter(|(_, row)| !row.is_ghost);
+    let live = planted.into_iter().enumerate().filter(|(_, row)| !row.is_merged);
     live.map(|(number, row)| row.fact(number, seed, &groups)).collect()
 }
 
@@ -81,7 +81,7 @@ fn written(path: &Path, rows: u32, seed: u64, wal: bool) -> Vec<Fact> {
 struct Planted {
     row: PlainMemory,
     group: u64,
-    is_ghost: bool,
+    is_merged: bool,
 }
 
 impl Planted {
@@ -117,7 +117,7 @@ fn planted(rows: u32, seed: u64) -> Vec<Planted> {
         let (group, member) = (generated.group, u64::from(generated.member));
         let id = format!("stm_{number:012x}");
         let original = originals.entry(group).or_insert_with(|| id.clone()).clone();
-        let is_ghost = original != id && group % 11 == 3 && member % 3 == 1;
+        let is_merged = original != id && group % 11 == 3 && member % 3 == 1;
         let is_of_one_wording = group % 3 == 0;
         let content = templated(group, if is_of_one_wording { member % 4 } else { member }, seed);
         let model = Some("all-MiniLM-L6-v2".to_owned());
@@ -127,8 +127,8 @@ fn planted(rows: u32, seed: u64) -> Vec<Planted> {
             content,
             embedding: (draws.below(6) != 0).then_some(embedding),
             created_at: time(FIRST + draws.below(SPAN_MICROSECONDS) as i64),
-            source: source(&mut draws, is_ghost.then_some(&*original)),
-            categories: match is_ghost {
+            source: source(&mut draws, is_merged.then_some(&*original)),
+            categories: match is_merged {
                 true => ["archived", "archive/general"].map(str::to_owned).to_vec(),
                 false => categories(&mut draws).into_iter().map(str::to_owned).collect(),
             },
@@ -138,7 +138,7 @@ fn planted(rows: u32, seed: u64) -> Vec<Planted> {
             id,
             archived_by: None,
         };
-        planted.push(Planted { row, group, is_ghost });
+        planted.push(Planted { row, group, is_merged });
     }
     planted
 }

@@ -82,23 +82,23 @@ fn archived(survivor: &str, run: &str) -> String {
 
 #[test]
 fn harder_to_find_facts_are_noticed() {
-    let merged = || {
+    let merged_store = || {
         let (db, facts) = wild();
-        let (survivor, absorbed) = twins(&facts);
-        let (survivor, absorbed) = (survivor.id.clone(), absorbed.id.clone());
+        let (survivor, merged) = twins(&facts);
+        let (survivor, merged) = (survivor.id.clone(), merged.id.clone());
         let source = archived(&survivor, "r");
         db.sql(&format!(
-            "UPDATE stm SET source = '{source}', categories = '[\"archived\"]' WHERE id = '{absorbed}'"
+            "UPDATE stm SET source = '{source}', categories = '[\"archived\"]' WHERE id = '{merged}'"
         ));
-        (db, facts, survivor, absorbed)
+        (db, facts, survivor, merged)
     };
-    let (db, facts, survivor, absorbed) = merged();
+    let (db, facts, survivor, merged) = merged_store();
     assert_eq!(facts_findable(db.path(), &facts), Vec::<String>::new());
     let complaints = |sql: &str| {
-        let (db, facts, ..) = merged();
+        let (db, facts, ..) = merged_store();
         db.sql(sql);
         let missing = facts_findable(db.path(), &facts);
-        missing.into_iter().filter(|line| line.starts_with(&absorbed)).collect::<Vec<_>>()
+        missing.into_iter().filter(|line| line.starts_with(&merged)).collect::<Vec<_>>()
     };
     let unindexed = format!(
         "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = '{survivor}'"
@@ -107,15 +107,15 @@ fn harder_to_find_facts_are_noticed() {
     let gone = format!("DELETE FROM embeddings WHERE source_id = '{survivor}'");
     assert!(complaints(&gone)[0].contains("vector"));
     assert!(complaints(&format!("DELETE FROM stm WHERE id = '{survivor}'"))[0].contains("is gone"));
-    assert!(complaints(&format!("DELETE FROM stm WHERE id = '{absorbed}'"))[0].contains("is gone"));
+    assert!(complaints(&format!("DELETE FROM stm WHERE id = '{merged}'"))[0].contains("is gone"));
     let other = facts.iter().find(|fact| !fact.group.contains(&survivor)).unwrap();
     let stray = format!(
-        "UPDATE stm SET source = replace(source, '{survivor}', '{}') WHERE id = '{absorbed}'",
+        "UPDATE stm SET source = replace(source, '{survivor}', '{}') WHERE id = '{merged}'",
         other.id
     );
     assert!(complaints(&stray)[0].contains("something else"));
     let circle = format!(
-        "UPDATE stm SET source = replace(source, '{survivor}', '{absorbed}') WHERE id = '{absorbed}'"
+        "UPDATE stm SET source = replace(source, '{survivor}', '{merged}') WHERE id = '{merged}'"
     );
     assert!(complaints(&circle)[0].contains("circle"));
 }

@@ -26,7 +26,7 @@ fn pairs(vectors: &[f32]) -> Vec<PlainMemory> {
 }
 
 /// Merges all pairs and builds the index then, which knows the merged ones by their texts at most.
-fn folded(way: &str, vectors: &[f32]) -> (TestStore, TestIndex, String) {
+fn merged(way: &str, vectors: &[f32]) -> (TestStore, TestIndex, String) {
     let db = TestStore::of(&pairs(vectors), StoreStyle::Plain).set(way);
     let run = db.complete_run().run_id().to_owned();
     let index = TestIndex::of(db.path());
@@ -77,7 +77,7 @@ fn missed_texts(db: &TestStore, vectors: &[f32]) -> usize {
 fn undone_memories_are_found_at_once() {
     let vectors = generated_rows(PAIRS as u32, DIM, 5);
     for way in WAYS {
-        let (db, index, run) = folded(way, &vectors);
+        let (db, index, run) = merged(way, &vectors);
         let undo = db.undo_all(&run);
         assert_eq!(missed(&db, &index, &vectors), 0, "{way}");
         assert_eq!(index.freshness(), Freshness::Since { fresh_rows: PAIRS as u64 });
@@ -102,7 +102,7 @@ fn undone_memories_are_found_at_once() {
 fn sealing_hides_no_restored_memory() {
     let vectors = generated_rows(PAIRS as u32 + 4, DIM, 6);
     for way in WAYS {
-        let (db, index, run) = folded(way, &vectors);
+        let (db, index, run) = merged(way, &vectors);
         let quick_check = db.quick_check();
         let save = |number: usize| {
             let vector = vectors[(PAIRS + number) * DIM..][..DIM].to_vec();

@@ -62,7 +62,7 @@ fn in_thirty_nights_only_age_brings_new_work() {
                 late += i32::from(number > 0);
                 assert!(number == 0 || ids.iter().any(came_of_age), "night {number}: {action:?}");
                 let changed = match action.action {
-                    ActionType::Merge => action.absorbed_ids(),
+                    ActionType::Merge => action.merged_ids(),
                     _ => &ids[..1],
                 };
                 for id in
@@ -128,12 +128,12 @@ const GENERATIONS: usize = 30;
 /// before is merged.
 #[test]
 fn many_generations_leave_one_memory_with_its_lineage() {
-    for absorbed in ["archive", "move"] {
+    for merged in ["archive", "move"] {
         let text = "The harbour crane is greased every second Friday.";
         let first =
             PlainMemory { source: "root-0".to_owned(), ..memory(0, text, &unit_vector(8, 0)) };
         let mut db =
-            TestStore::of(&[first], StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+            TestStore::of(&[first], StoreStyle::Plain).set(format!("merge.absorbed={merged}"));
         for number in 1..=GENERATIONS {
             db.later(1);
             let born = Instant(db.now().0 - 2 * DAY).to_naive_local(&TimeZone::UTC);
@@ -163,7 +163,7 @@ fn many_generations_leave_one_memory_with_its_lineage() {
         let explained =
             db.store().explain_memory(&MemoryId::new(&*live[0]), &TimeZone::UTC, db.now());
         // It shows twenty generations, and that there are more.
-        assert_eq!(known(&explained.unwrap().absorbed), 21);
+        assert_eq!(known(&explained.unwrap().merged), 21);
         db.assert_sound();
     }
 }

@@ -138,7 +138,7 @@ fn promotions_and_archivals_are_the_planted_ones() {
 }
 
 #[test]
-fn protected_rows_are_never_changed_or_absorbed() {
+fn protected_rows_are_never_changed_or_merged() {
     let planned = Planned::new();
     let protected = planned.expected(SampleKind::Protected);
     let mut hosts = 0;
@@ -178,7 +178,7 @@ fn contradictory_texts_are_never_in_one_merge() {
 }
 
 #[test]
-fn every_absorbed_row_is_near_its_survivor_or_equal_to_it() {
+fn every_merged_row_is_near_its_survivor_or_equal_to_it() {
     let planned = Planned::new();
     let at = |id: &str| planned.sample.memories.iter().position(|m| &*m.id == id).unwrap();
     let mut checked = 0;

@@ -160,7 +160,7 @@ fn found(db: &TestStore, word: &str) -> Vec<i64> {
 
 /// Copies where the last one to be merged has the highest row number, so that the next memory gets
 /// that number.
-fn last_copy_folds() -> TestStore {
+fn last_copy_merges() -> TestStore {
     let rows = [
         daemon_memory(9, "Tea comes on Friday.", 1),
         daemon_memory(2, KILN, 0),
@@ -180,7 +180,7 @@ const UNRELATED: &str =
 /// text beside the embedding is the indexed one.
 #[test]
 fn the_words_of_a_row_that_moved_find_no_other_row() {
-    let db = last_copy_folds();
+    let db = last_copy_merges();
     let number = db.ask::<i64>("SELECT max(rowid) FROM stm")[0];
     db.sql(
         "INSERT INTO stm_fts(stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000001';
@@ -223,7 +223,7 @@ fn a_row_whose_indexed_words_are_unknown_stays_in_its_place() {
          UPDATE embeddings SET content = 'An old zebra.' WHERE source_id = 'm000001'"
             .to_owned(),
     ] {
-        let db = last_copy_folds();
+        let db = last_copy_merges();
         db.sql(&indexed);
         let before = db.image();
         let execution = db.complete_run().execution.unwrap();
@@ -249,7 +249,7 @@ fn a_row_whose_indexed_words_are_unknown_stays_in_its_place() {
 #[test]
 fn an_archived_row_is_found_no_longer_and_undo_makes_it_findable_again() {
     for edited in [false, true] {
-        let db = last_copy_folds().set("merge.absorbed=archive");
+        let db = last_copy_merges().set("merge.absorbed=archive");
         if edited {
             db.sql(
                 "UPDATE stm SET content = 'The kiln is fired on  Mondays.' WHERE id = 'm000001'",
@@ -300,7 +300,7 @@ fn atoms_follow_a_moved_memory_and_return() {
 /// exit code 0.
 #[test]
 fn a_value_without_a_column_is_kept_and_told_of() {
-    for absorbed in ["archive", "move"] {
+    for merged in ["archive", "move"] {
         for (change, column) in [
             ("ALTER TABLE stm RENAME COLUMN mood TO temper", "mood"),
             ("ALTER TABLE stm DROP COLUMN mood", "mood"),
@@ -308,7 +308,7 @@ fn a_value_without_a_column_is_kept_and_told_of() {
             ("DROP TABLE embeddings", "embeddings."),
         ] {
             let mut db =
-                TestStore::of(&rows(), StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+                TestStore::of(&rows(), StoreStyle::Plain).set(format!("merge.absorbed={merged}"));
             db.sql("ALTER TABLE stm ADD COLUMN mood TEXT; UPDATE stm SET mood = 'calm ' || id");
             let run = db.complete_run().run_id().to_owned();
             db.sql(change);
@@ -316,7 +316,7 @@ fn a_value_without_a_column_is_kept_and_told_of() {
             let kept = (db.ask::<String>(archive), db.image());
             db.revert_with(RevertOptions { force: true, recreate: true });
             let undo = db.undo_run(&run);
-            if absorbed == "archive" {
+            if merged == "archive" {
                 // It stood in its table all the time, and the writes to it were in other columns.
                 assert_eq!(undo.executed.stale, 0, "{change}: {undo:?}");
                 continue;

@@ -193,11 +193,11 @@ fn a_report_counts_what_the_plan_holds() {
     let outcome = Run::builtin().plan(&InMemoryStore::new(sample_rows()));
     let (report, plan) = (&outcome.report, &outcome.plan);
     assert_eq!(report.actions, plan.actions);
-    let absorbed: usize = merges(plan).iter().map(|merge| merge.len() - 1).sum();
-    let by_risk = report.stats.absorbed;
-    assert_eq!(by_risk.identical + by_risk.trivial + by_risk.reworded, absorbed as u64);
+    let merged: usize = merges(plan).iter().map(|merge| merge.len() - 1).sum();
+    let by_risk = report.stats.merged;
+    assert_eq!(by_risk.identical + by_risk.trivial + by_risk.reworded, merged as u64);
     assert_eq!(report.planned.merge, merges(plan).len() as u64);
-    let left = report.loaded.live - absorbed as u64 - report.planned.archive;
+    let left = report.loaded.live - merged as u64 - report.planned.archive;
     assert_eq!(report.stats.live_after, left);
     assert_eq!(report.detected.pair_recall.value.to_bits(), 1.0_f64.to_bits());
 }

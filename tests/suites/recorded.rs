@@ -161,7 +161,7 @@ fn rows_moved_to_the_archive_are_read_as_they_were() {
     let survivor = MemoryId::new("b");
     assert_eq!(memories["a"].merged_into, Some(survivor.clone()));
     assert_eq!(memories["c"].status, Status::Archived);
-    assert_eq!(after.decisions.folded_into[&MemoryId::new("a")], survivor);
+    assert_eq!(after.decisions.merged_into[&MemoryId::new("a")], survivor);
     for id in ["a", "b", "c"] {
         let Memory { rowid, status, merged_into, embedding, .. } = before[id].clone();
         let found = Memory { rowid, status, merged_into, embedding, ..memories[id].clone() };
@@ -175,8 +175,8 @@ fn rows_moved_to_the_archive_are_read_as_they_were() {
 
 #[test]
 fn archived_row_still_keeps_texts_apart() {
-    let store = |ghost: Row<'_>| {
-        let rows = [ghost, ("b", TEXT, Some(0.0)), ("c", TEXT, Some(1.0))];
+    let store = |merged_row: Row<'_>| {
+        let rows = [merged_row, ("b", TEXT, Some(0.0)), ("c", TEXT, Some(1.0))];
         let store = Store::new(&rows);
         store.archive("a", Some("b"));
         store.plan()
@@ -184,9 +184,9 @@ fn archived_row_still_keeps_texts_apart() {
     assert_eq!(store(("a", "The backup of the store runs at night.", Some(0.5))), ["merge c b"]);
     // The same in other spelling, near b, but too far from c.
     let other_spelling = |degrees| ("a", "The backup of the store runs at night!", Some(degrees));
-    let rows = |ghost| {
+    let rows = |merged_row| {
         let of_b = ("b", "The backup of the store runs at night.", Some(0.0));
-        let rows: [Row<'_>; 3] = [ghost, of_b, ("c", TEXT, Some(10.0))];
+        let rows: [Row<'_>; 3] = [merged_row, of_b, ("c", TEXT, Some(10.0))];
         let store = Store::new(&rows);
         store.archive("a", Some("b"));
         store.plan()

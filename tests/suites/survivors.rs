@@ -34,7 +34,7 @@ fn text(value: &str) -> Value {
 
 /// Sets a column of the three copies, merges them, and returns the survivor's value.
 #[track_caller]
-fn folded(column: &str, values: [&str; 3]) -> Value {
+fn merged(column: &str, values: [&str; 3]) -> Value {
     let db = copies();
     for (number, value) in values.iter().enumerate() {
         db.sql(&format!("UPDATE stm SET {column} = {value} WHERE id = 'm00000{number}'"));
@@ -58,8 +58,8 @@ fn better_written_text_survives() {
             &[daemon_memory(0, first, 0), daemon_memory(1, second, 0)],
             StoreStyle::Plain,
         );
-        let absorbed = if survivor == "m000000" { "m000001" } else { "m000000" };
-        assert_eq!(merges(&db.plan().plan), [[survivor, absorbed]], "{first} / {second}");
+        let merged = if survivor == "m000000" { "m000001" } else { "m000000" };
+        assert_eq!(merges(&db.plan().plan), [[survivor, merged]], "{first} / {second}");
     }
 }
 
@@ -68,10 +68,10 @@ const LATER: &str = "'2027-04-01 00:00:00Z'";
 
 #[test]
 fn survivor_takes_the_latest_expiry() {
-    assert_eq!(folded("expires_at", ["NULL", LATE, LATER]), Value::Null);
-    assert_eq!(folded("expires_at", [LATE, LATER, LATE]), text("2027-04-01 00:00:00Z"));
-    assert_eq!(folded("expires_at", [LATE, LATE, LATER]), text("2027-04-01 00:00:00Z"));
-    assert_eq!(folded("expires_at", [LATE, LATE, "NULL"]), Value::Null);
+    assert_eq!(merged("expires_at", ["NULL", LATE, LATER]), Value::Null);
+    assert_eq!(merged("expires_at", [LATE, LATER, LATE]), text("2027-04-01 00:00:00Z"));
+    assert_eq!(merged("expires_at", [LATE, LATE, LATER]), text("2027-04-01 00:00:00Z"));
+    assert_eq!(merged("expires_at", [LATE, LATE, "NULL"]), Value::Null);
     // An integer stays one, in a column that converts nothing.
     let db = copies();
     db.sql("ALTER TABLE stm DROP COLUMN expires_at; ALTER TABLE stm ADD COLUMN expires_at;");
@@ -82,40 +82,40 @@ fn survivor_takes_the_latest_expiry() {
 
 #[test]
 fn survivor_takes_largest_confidence_and_last_access() {
-    assert_eq!(folded("confidence", ["0.25", "0.75", "0.5"]), Value::Real(0.75));
-    assert_eq!(folded("confidence", ["NULL", "0.25", "NULL"]), Value::Real(0.25));
-    assert_eq!(folded("confidence", ["0.1", "NULL", "0.9"]), Value::Real(0.9));
+    assert_eq!(merged("confidence", ["0.25", "0.75", "0.5"]), Value::Real(0.75));
+    assert_eq!(merged("confidence", ["NULL", "0.25", "NULL"]), Value::Real(0.25));
+    assert_eq!(merged("confidence", ["0.1", "NULL", "0.9"]), Value::Real(0.9));
     let (iso, epoch) = ("'2026-06-01T10:00:00'", "1780000000");
     // 1780000000 is the 28th of May 2026.
-    assert_eq!(folded("last_accessed", [iso, epoch, "NULL"]), text("2026-06-01T10:00:00"));
+    assert_eq!(merged("last_accessed", [iso, epoch, "NULL"]), text("2026-06-01T10:00:00"));
     assert_eq!(
-        folded("last_accessed", ["'2026-05-01T10:00:00'", epoch, "NULL"]),
+        merged("last_accessed", ["'2026-05-01T10:00:00'", epoch, "NULL"]),
         Value::Integer(1_780_000_000)
     );
-    assert_eq!(folded("last_accessed", ["'never'", "NULL", epoch]), Value::Integer(1_780_000_000));
-    assert_eq!(folded("last_accessed", [epoch, "NULL", "'never'"]), Value::Integer(1_780_000_000));
+    assert_eq!(merged("last_accessed", ["'never'", "NULL", epoch]), Value::Integer(1_780_000_000));
+    assert_eq!(merged("last_accessed", [epoch, "NULL", "'never'"]), Value::Integer(1_780_000_000));
 }
 
 #[test]
 fn categories_are_joined_as_json_dumps_writes_them() {
     let joined =
-        folded("categories", ["'[\"caf\u{e9}\",\"kiln\"]'", "'general'", "'[\"general\"]'"]);
+        merged("categories", ["'[\"caf\u{e9}\",\"kiln\"]'", "'general'", "'[\"general\"]'"]);
     assert_eq!(joined, text(r#"["general", "caf\u00e9", "kiln"]"#));
     for same in ["'general'", "'[\"general\",\"general\"]'", "' [ \"general\" ] '"] {
-        let Value::Text(kept) = folded("categories", ["'[\"general\"]'", "'general'", same]) else {
+        let Value::Text(kept) = merged("categories", ["'[\"general\"]'", "'general'", same]) else {
             panic!()
         };
         assert_eq!(format!("'{kept}'"), same);
     }
     // Without any, a row has none to lose.
-    assert_eq!(folded("categories", ["NULL", "NULL", "NULL"]), Value::Null);
-    assert_eq!(folded("categories", ["NULL", "'[]'", "'{garbage'"]), text("{garbage"));
+    assert_eq!(merged("categories", ["NULL", "NULL", "NULL"]), Value::Null);
+    assert_eq!(merged("categories", ["NULL", "'[]'", "'{garbage'"]), text("{garbage"));
 }
 
 #[test]
 fn a_survivor_becomes_searchable_where_it_was_not() {
-    for absorbed in ["archive", "move"] {
-        let db = copies().set(format!("merge.absorbed={absorbed}"));
+    for merged in ["archive", "move"] {
+        let db = copies().set(format!("merge.absorbed={merged}"));
         db.sql("INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000002'");
         let before = db.image();
         let found =
@@ -186,9 +186,9 @@ fn guarded_row_fails_its_unit_alone() {
     for raise in
         ["RAISE(ABORT, 'mine')", "RAISE(FAIL, 'mine')", "RAISE(ROLLBACK, 'mine')", "RAISE(IGNORE)"]
     {
-        for absorbed in ["archive", "move"] {
+        for merged in ["archive", "move"] {
             let db =
-                TestStore::of(&rows, StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+                TestStore::of(&rows, StoreStyle::Plain).set(format!("merge.absorbed={merged}"));
             let outcome = db.plan();
             let guarded = merges(&outcome.plan)[0].last().unwrap().to_string();
             db.sql(&format!(
@@ -197,7 +197,7 @@ fn guarded_row_fails_its_unit_alone() {
             ));
             let before = db.image();
             let execution = db.try_apply(&outcome).unwrap();
-            let tell = format!("{raise} {absorbed}: {:?}", execution.executed);
+            let tell = format!("{raise} {merged}: {:?}", execution.executed);
             assert_eq!(execution.state, RunState::Partial, "{tell}");
             assert_eq!((execution.executed.failed, execution.executed.stale), (1, 0), "{tell}");
             let failed =
@@ -248,9 +248,9 @@ fn renumber(db: &TestStore) {
 
 #[test]
 fn undo_goes_by_id_where_rows_got_other_numbers() {
-    for absorbed in ["archive", "move"] {
+    for merged in ["archive", "move"] {
         let db = TestStore::of(&sample_rows(), StoreStyle::Plain)
-            .set(format!("merge.absorbed={absorbed}"));
+            .set(format!("merge.absorbed={merged}"));
         let all = "SELECT quote(id) || quote(content) || quote(categories) || quote(importance) || quote(access_count) || quote(updated_at) || quote(source) || (SELECT quote(group_concat(quote(e.id) || quote(e.embedding))) FROM embeddings e WHERE e.source_id = stm.id) FROM stm ORDER BY id";
         let before = db.ask::<String>(all);
         let run = db.complete_run().run_id().to_owned();
@@ -288,7 +288,7 @@ fn a_series_keeps_nothing_else_from_merging() {
 }
 
 #[test]
-fn provenance_alone_keeps_the_folded_from_being_folded_again() {
+fn provenance_alone_keeps_merged_rows_from_being_merged_again() {
     let db = TestStore::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=archive");
     let applied = db.complete_run();
     let tables = db.ask::<String>(

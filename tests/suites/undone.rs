@@ -27,9 +27,9 @@ const WAYS: [&str; 4] =
 
 #[test]
 fn undo_restores_every_bit() {
-    for (absorbed, flags) in [(0, 2), (1, 3)] {
+    for (merged, flags) in [(0, 2), (1, 3)] {
         for db in stores() {
-            let db = db.set(WAYS[absorbed]).set(WAYS[flags]);
+            let db = db.set(WAYS[merged]).set(WAYS[flags]);
             let before = db.image();
             let run = db.complete_run().run_id().to_owned();
             let executed = db.image();
@@ -164,8 +164,8 @@ fn edit(db: &TestStore, id: &str, text: &str) {
 
 #[test]
 fn undo_refuses_units_a_later_run_built_on() {
-    for absorbed in &WAYS[..2] {
-        let (mut db, plain) = (two_pairs().set(*absorbed), two_pairs());
+    for merged in &WAYS[..2] {
+        let (mut db, plain) = (two_pairs().set(*merged), two_pairs());
         let first = db.complete_run().run_id().to_owned();
         db.later(1);
         for db in [&db, &plain] {
@@ -257,8 +257,8 @@ fn day(db: &TestStore, number: usize, draws: &mut Draws) {
 
 #[test]
 fn late_undo_takes_units_back_whole_or_not_at_all() {
-    for (seed, absorbed) in [(1, 0), (2, 1)] {
-        let mut db = TestStore::of(&sample_rows(), StoreStyle::Plain).set(WAYS[absorbed]);
+    for (seed, merged) in [(1, 0), (2, 1)] {
+        let mut db = TestStore::of(&sample_rows(), StoreStyle::Plain).set(WAYS[merged]);
         let mut draws = Draws::new(seed);
         let before = values(&db);
         let first = db.complete_run().run_id().to_owned();

@@ -143,7 +143,7 @@ impl Executable {
     pub(super) fn pairs(&self, sample: &[Incoming]) -> Result<[Times; 3], Failure> {
         let mut version = Times::default();
         let whole = Times::of(sample, |incoming| {
-            version.push((run(Command::new(&self.path).arg("--version"))?.0, true));
+            version.push(run(Command::new(&self.path).arg("--version"))?.0, true);
             self.check(incoming)
         })?;
         let both = whole.microseconds.iter().zip(&version.microseconds);

@@ -281,6 +281,6 @@ fn next(args: &GuardArgs) -> Vec<String> {
     let pairs = args.pairs.display().to_string();
     let words = ["memfold-bench", "guard", "--pairs", &pairs, "--verdicts", "verdicts.jsonl"];
     let next = words.map(str::to_owned).to_vec();
-    let lines = Commands { next, is_folded: is_terminal(), ..Commands::default() }.lines();
+    let lines = Commands { next, is_wrapped: is_terminal(), ..Commands::default() }.lines();
     std::iter::once(String::new()).chain(lines).collect()
 }

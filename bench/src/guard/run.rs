@@ -154,7 +154,7 @@ pub(super) struct LabelFigures {
     pub(super) pairs: u64,
     /// What the guard calls them.
     pub(super) verdicts: VerdictCounts,
-    /// Pairs whose `b` could absorb `a`, whatever their cosine.
+    /// Pairs whose `b` could merge `a`, whatever their cosine.
     pub(super) mergeable: u64,
     /// `mergeable` as a share of `pairs`, in [0, 1].
     pub(super) mergeable_share: f64,

@@ -52,7 +52,7 @@ struct Level {
 
 /// Neighbourhoods and the order in which items fill them.
 #[derive(Debug, Clone)]
-pub(crate) struct Nest {
+pub(crate) struct Region {
     neighborhoods: Arc<Neighborhoods>,
     /// Wider groups than these are left out, because there would be too few of them.
     shift_max: u32,
@@ -89,8 +89,8 @@ impl Neighborhoods {
                 break;
             }
             let neighborhoods = Arc::new(learning.found.clone());
-            let nest = Nest::new(neighborhoods, items as u64, TRIAL_SEED);
-            let trial = Background::nested(Shape::clone(shape), nest, TRIAL_SEED);
+            let region = Region::new(neighborhoods, items as u64, TRIAL_SEED);
+            let trial = Background::nested(Shape::clone(shape), region, TRIAL_SEED);
             learning.correct(&look(&generate(&trial, items, pool), TRIAL_QUERIES_MAX));
         }
         progress.end();
@@ -214,7 +214,7 @@ fn value_at(ascending: &[f64], quantile: f64) -> f64 {
     ascending[((quantile * ascending.len() as f64) as usize).min(ascending.len() - 1)]
 }
 
-impl Nest {
+impl Region {
     pub(crate) fn new(neighborhoods: Arc<Neighborhoods>, items: u64, seed: u64) -> Self {
         let shifts = shifts_of(items as usize);
         Self {
@@ -292,7 +292,7 @@ pub(crate) struct Background {
 enum Gathering {
     /// Coordinates of each topic along the factors.
     Topics(Vec<Vec<f64>>),
-    Nested(Nest),
+    Nested(Region),
 }
 
 impl Shape {
@@ -332,8 +332,8 @@ impl Background {
     }
 
     /// Gathers in nested groups.
-    pub(crate) fn nested(shape: Shape, nest: Nest, seed: u64) -> Self {
-        Self::new(shape, Gathering::Nested(nest), seed)
+    pub(crate) fn nested(shape: Shape, region: Region, seed: u64) -> Self {
+        Self::new(shape, Gathering::Nested(region), seed)
     }
 
     fn new(shape: Shape, gathering: Gathering, seed: u64) -> Self {
@@ -379,9 +379,9 @@ impl Background {
     fn latent(&self, item: u64) -> Vec<f64> {
         let topics = match &self.gathering {
             Gathering::Topics(topics) => topics,
-            Gathering::Nested(nest) => {
+            Gathering::Nested(region) => {
                 let mut latent = vec![0.0; self.rank + self.residual.len()];
-                nest.add(item, &mut latent);
+                region.add(item, &mut latent);
                 return latent;
             }
         };

@@ -212,7 +212,7 @@ fn drift_cosine(
     kernels: &Kernels,
 ) -> f64 {
     let [a, b] = [left, right].map(|row| sample.vector(row));
-    let norms = (kernels.dot(a, a), kernels.dot(b, b));
+    let norms = [kernels.dot(a, a), kernels.dot(b, b)];
     let between = kernels.similarity(a, b, norms).map_or(0.0, |similarity| similarity.get());
     let height = |similarity: f64| 1.0 - similarity * similarity;
     let across = (height(left_similarity) * height(right_similarity)).sqrt();

@@ -1,6 +1,6 @@
 //! [`VectorGenerator`]: the rows of a recipe.
 
-use super::background::{Background, Nest, Shape};
+use super::background::{Background, Region, Shape};
 use super::covariance::{add_scaled, dot, normalize};
 use super::duplicates::{Drift, ObservedCopy, ObservedGroup};
 use super::recipe::{Groups, InventedGroups, LearnedBackground, VectorRecipe};
@@ -37,8 +37,8 @@ impl VectorGenerator {
             Some(LearnedBackground { shape, neighborhoods }) => {
                 let groups = group_starts.len() as u64 - 1;
                 let alone = u64::from(recipe.rows - group_starts[groups as usize]);
-                let nest = Nest::new(neighborhoods.clone(), groups + alone, seed);
-                Background::nested(Shape::clone(shape), nest, seed)
+                let region = Region::new(neighborhoods.clone(), groups + alone, seed);
+                Background::nested(Shape::clone(shape), region, seed)
             }
             None => Background::topical(Shape::synthetic(dim, seed), seed),
         };

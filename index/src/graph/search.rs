@@ -200,7 +200,7 @@ impl<'a> Searcher<'a> {
 
     fn similarity(&self, query: &[f32], norm: f64, row: Row) -> Option<Similarity> {
         let vector = self.vectors.vector(row);
-        self.kernels.similarity(query, vector, (norm, self.kernels.dot(vector, vector)))
+        self.kernels.similarity(query, vector, [norm, self.kernels.dot(vector, vector)])
     }
 }
 

@@ -35,7 +35,7 @@ impl<'a> Rerank<'a> {
 
     /// Returns the canonical similarity; distinct rows have norms above zero, so there is one.
     pub(super) fn similarity(&self, left: usize, right: usize) -> Option<Similarity> {
-        let norms = (self.distinct.squared_norms[left], self.distinct.squared_norms[right]);
+        let norms = [self.distinct.squared_norms[left], self.distinct.squared_norms[right]];
         self.kernels.similarity(self.vector(left), self.vector(right), norms)
     }
 

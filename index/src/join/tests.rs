@@ -36,7 +36,7 @@ fn brute_force(values: &[f32], dim: usize, threshold: f64) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for left in matrix.rows() {
         for right in matrix.rows().skip(left.index() + 1) {
-            let norms = (norms[left.index()], norms[right.index()]);
+            let norms = [norms[left.index()], norms[right.index()]];
             let similarity =
                 kernels.similarity(matrix.vector(left), matrix.vector(right), norms).unwrap();
             if similarity.get() >= threshold {

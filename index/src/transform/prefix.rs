@@ -271,10 +271,10 @@ mod tests {
             let rows = units(60, spread, noise);
             let rows: Vec<&[f32]> = rows.chunks_exact(DIM).collect();
             for (row, query) in rows.iter().flat_map(|row| rows.iter().map(move |q| (row, q))) {
-                let norms = (kernels.dot(row, row), kernels.dot(query, query));
+                let norms = [kernels.dot(row, row), kernels.dot(query, query)];
                 let threshold = kernels.similarity(row, query, norms).unwrap();
-                let (row, row_bounds) = transform.encode_row(row, norms.0, kernels);
-                let (query, bounds) = transform.encode_query(query, norms.1, kernels);
+                let (row, row_bounds) = transform.encode_row(row, norms[0], kernels);
+                let (query, bounds) = transform.encode_query(query, norms[1], kernels);
                 let score = kernels.dot_i8(&row.first, &query.first) + row_bounds.bias;
                 assert!(score + bounds.bias(threshold) >= 0, "{spread}: {threshold}");
                 let fine_dot = kernels.dot_i8(&row.fine, &query.fine);

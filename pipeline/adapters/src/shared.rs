@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_index::file::FileMode;
 use memfold_store::origin::{
-    LinkKind, OriginChange, OriginConflict, OriginError, OriginLink, OriginRecord, OriginStanding,
+    LinkKind, OriginChange, OriginConflict, OriginError, OriginLink, OriginRecord, OriginStatus,
     Published,
 };
 use memfold_store::whole_file;
@@ -45,9 +45,9 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the standing of a record that was merged into another one, or archived.
-pub(crate) fn retired_standing(into: Option<&str>) -> OriginStanding {
-    into.map_or(OriginStanding::Archived, |into| OriginStanding::Merged { into: into.to_owned() })
+/// Returns the status of a record that was merged into another one, or archived.
+pub(crate) fn retired_status(into: Option<&str>) -> OriginStatus {
+    into.map_or(OriginStatus::Archived, |into| OriginStatus::Merged { into: into.to_owned() })
 }
 
 /// Returns an attribute of a record.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use memfold_core::value::Value;
-use memfold_store::brain_db::{Access, Stamp, cell};
+use memfold_store::brain_db::{Access, StoreVersion, cell};
 use rusqlite::{Connection, OptionalExtension as _, Row, ffi};
 
 /// How long to wait for a writer.
@@ -29,7 +29,7 @@ pub(crate) fn read<T, E: From<rusqlite::Error>>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, E>,
 ) -> Result<T, E> {
-    let look = || Stamp::take(path).map_err(|error| cannot_open(&error.to_string()));
+    let look = || StoreVersion::take(path).map_err(|error| cannot_open(&error.to_string()));
     for _ in 0..UNLOCKED_TRIES {
         let before = look()?;
         if !before.is_sqlite() {

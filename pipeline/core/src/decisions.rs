@@ -8,8 +8,8 @@ use crate::time::Instant;
 /// Decisions that a plan must honour.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decisions {
-    /// Absorbed id → the id it was merged into, from lineage and provenance.
-    pub folded_into: BTreeMap<MemoryId, MemoryId>,
+    /// Merged id → the id it was merged into, from lineage and provenance.
+    pub merged_into: BTreeMap<MemoryId, MemoryId>,
     /// Memories that a person keeps apart.
     pub keep_both: KeepApart,
     /// Access count at the last promotion of a memory.
@@ -18,14 +18,14 @@ pub struct Decisions {
     pub declined: BTreeSet<(MemoryId, SingleAction)>,
     /// A run's changes of a memory that a person took back, and when last. Nothing is done to such a memory on
     /// its own, and nothing to it together with memories that were there then.
-    pub taken_back: BTreeMap<MemoryId, Instant>,
-    /// Memories whose text changed after something was taken back of them: they count as new.
+    pub undone: BTreeMap<MemoryId, Instant>,
+    /// Memories whose text changed after one of their merges was undone: they count as new.
     pub reworded: BTreeSet<MemoryId>,
     /// Pairs that were flagged before.
     pub flagged: FlaggedPairs,
     /// Flagged pairs that wait for a person.
     pub open_flags: FlaggedPairs,
-    /// Flagged pairs that take room under the caps: pairs that wait, and pairs with a flag that was taken back.
+    /// Flagged pairs that take room under the caps: pairs that wait, and pairs with a flag that was undone.
     pub counted_flags: FlaggedPairs,
 }
 
@@ -33,7 +33,7 @@ impl Decisions {
     /// Forgets which merges a person undid, so that the same memories may merge again.
     pub fn allow_undone_merges(&mut self) {
         for member in self.keep_both.undone_members() {
-            self.taken_back.remove(member);
+            self.undone.remove(member);
         }
         self.keep_both.remove_undone_groups();
     }
@@ -185,7 +185,7 @@ mod tests {
         decisions.keep_both.insert_undone_group([id(1), id(2)]);
         decisions.keep_both.insert_group([id(2), id(3)]);
         for member in [1, 2, 4] {
-            decisions.taken_back.insert(id(member), Instant(0));
+            decisions.undone.insert(id(member), Instant(0));
         }
         decisions.allow_undone_merges();
         assert!(!decisions.keep_both.are_apart(&id(1), &id(2)));
@@ -193,7 +193,7 @@ mod tests {
             decisions.keep_both.are_apart(&id(2), &id(3)),
             "what a person keeps apart stays apart"
         );
-        assert_eq!(decisions.taken_back.keys().collect::<Vec<_>>(), [&id(4)]);
+        assert_eq!(decisions.undone.keys().collect::<Vec<_>>(), [&id(4)]);
         assert_eq!(decisions.keep_both.undone_members().count(), 0);
     }
 

@@ -394,7 +394,7 @@ pub struct RevertOptions {
     pub recreate: bool,
 }
 
-/// Why a unit cannot be taken back.
+/// Why a unit cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// Somebody changed a written value.

@@ -16,20 +16,20 @@ pub struct Resolved {
     /// The id that was asked for.
     pub id: MemoryId,
     /// Where that memory itself is.
-    pub whereabouts: Status,
-    /// The folds from it to the end, in order.
-    pub folds: Vec<Fold>,
+    pub status: Status,
+    /// The merges from it to the end, in order.
+    pub merges: Vec<Merge>,
     /// Where the memory at the end is.
     pub end: Status,
-    /// Whether the folds lead in a circle; then the end is none.
+    /// Whether the merges lead in a circle; then the end is none.
     pub is_circle: bool,
 }
 
 impl Resolved {
-    /// Returns the id at the end of the folds.
+    /// Returns the id at the end of the merges.
     #[must_use]
     pub fn last(&self) -> &MemoryId {
-        self.folds.last().map_or(&self.id, |fold| &fold.survivor)
+        self.merges.last().map_or(&self.id, |merge| &merge.survivor)
     }
 
     /// Returns the live memory that it leads to, if any.
@@ -44,42 +44,37 @@ impl Resolved {
 /// # Errors
 /// Those of the lineage.
 pub fn resolve<L: Lineage>(lineage: &L, id: &MemoryId) -> Result<Resolved, L::Error> {
-    let whereabouts = lineage.place(id)?.whereabouts;
-    let mut resolved = Resolved {
-        id: id.clone(),
-        whereabouts,
-        folds: Vec::new(),
-        end: whereabouts,
-        is_circle: false,
-    };
+    let status = lineage.place(id)?.status;
+    let mut resolved =
+        Resolved { id: id.clone(), status, merges: Vec::new(), end: status, is_circle: false };
     let mut seen = BTreeSet::from([id.clone()]);
     while resolved.end != Status::Live {
-        let Some(fold) = lineage.folded_into(resolved.last())? else { break };
-        let survivor = fold.survivor.clone();
-        resolved.folds.push(fold);
+        let Some(merge) = lineage.merged_into(resolved.last())? else { break };
+        let survivor = merge.survivor.clone();
+        resolved.merges.push(merge);
         if !seen.insert(survivor.clone()) {
             resolved.is_circle = true;
             break;
         }
-        resolved.end = lineage.place(&survivor)?.whereabouts;
+        resolved.end = lineage.place(&survivor)?.status;
     }
     Ok(resolved)
 }
 
 /// One memory merged into another. Texts are as stored: escape them where they are shown.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Fold {
+pub struct Merge {
     /// The memory that was merged.
-    pub absorbed: MemoryId,
+    pub merged: MemoryId,
     /// Its survivor.
     pub survivor: MemoryId,
     /// Their canonical similarity then.
     pub similarity: Option<f64>,
-    /// The rule that folded it.
+    /// The rule that merged it.
     pub rule_id: Option<String>,
     /// Why.
     pub reasons: Option<String>,
-    /// The run that folded it.
+    /// The run that merged it.
     pub run_id: Option<String>,
     /// When.
     pub at: Option<String>,
@@ -87,7 +82,7 @@ pub struct Fold {
     pub known_by: KnownBy,
 }
 
-/// How a fold is known.
+/// How a merge is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
@@ -101,7 +96,7 @@ pub enum KnownBy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Where it is.
-    pub whereabouts: Status,
+    pub status: Status,
     /// Its text, where it is still known.
     pub text: Option<String>,
 }
@@ -121,13 +116,13 @@ pub trait Lineage {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, Self::Error>;
+    fn merged_into(&self, id: &MemoryId) -> Result<Option<Merge>, Self::Error>;
 
     /// Returns the memories merged into a memory directly, the earliest first.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, Self::Error>;
+    fn merged(&self, id: &MemoryId) -> Result<Vec<Merge>, Self::Error>;
 }
 
 /// Branches that a memory shows.
@@ -144,9 +139,9 @@ const TEXT_CHARS: usize = 160;
 pub struct Branch {
     /// How it came there.
     #[serde(flatten)]
-    pub fold: Fold,
+    pub merge: Merge,
     /// Where it is now.
-    pub whereabouts: Status,
+    pub status: Status,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
     /// The memories merged into it before, as far as shown.
@@ -165,10 +160,7 @@ struct Open {
 ///
 /// # Errors
 /// Those of the lineage.
-pub(crate) fn absorbed_tree<L: Lineage>(
-    lineage: &L,
-    id: &MemoryId,
-) -> Result<Few<Branch>, L::Error> {
+pub(crate) fn merged_tree<L: Lineage>(lineage: &L, id: &MemoryId) -> Result<Few<Branch>, L::Error> {
     let mut seen = BTreeSet::from([id.clone()]);
     let mut opened: Vec<Open> = Vec::new();
     let mut hidden = vec![0_u64];
@@ -177,18 +169,18 @@ pub(crate) fn absorbed_tree<L: Lineage>(
     while next <= opened.len() {
         let (id, depth) = match next.checked_sub(1).map(|at| &opened[at]) {
             None => (id.clone(), 0),
-            Some(open) => (open.branch.fold.absorbed.clone(), open.depth),
+            Some(open) => (open.branch.merge.merged.clone(), open.depth),
         };
-        let folds = lineage.absorbed(&id)?;
+        let merges = lineage.merged(&id)?;
         let mut shown = 0;
-        for fold in folds {
+        for merge in merges {
             let has_room = shown < SHOWN_MAX && opened.len() < BRANCHES_MAX && depth < DEPTH_MAX;
-            if !has_room || !seen.insert(fold.absorbed.clone()) {
+            if !has_room || !seen.insert(merge.merged.clone()) {
                 hidden[next] += 1;
                 continue;
             }
             shown += 1;
-            opened.push(Open { parent: next, depth: depth + 1, branch: branch(lineage, fold)? });
+            opened.push(Open { parent: next, depth: depth + 1, branch: branch(lineage, merge)? });
             hidden.push(0);
         }
         next += 1;
@@ -196,11 +188,11 @@ pub(crate) fn absorbed_tree<L: Lineage>(
     Ok(assembled(opened, hidden))
 }
 
-fn branch<L: Lineage>(lineage: &L, fold: Fold) -> Result<Branch, L::Error> {
-    let place = lineage.place(&fold.absorbed)?;
+fn branch<L: Lineage>(lineage: &L, merge: Merge) -> Result<Branch, L::Error> {
+    let place = lineage.place(&merge.merged)?;
     Ok(Branch {
-        fold,
-        whereabouts: place.whereabouts,
+        merge,
+        status: place.status,
         text: place.text.map(|text| excerpt(&text, TEXT_CHARS)),
         branches: Few::default(),
     })
@@ -330,7 +322,7 @@ pub struct Explanation {
     /// The memory itself, where it is still there.
     pub memory: Option<MemoryView>,
     /// The memories merged into it.
-    pub absorbed: Few<Branch>,
+    pub merged: Few<Branch>,
     /// Its promotions, the latest first.
     pub promotions: Few<Promotion>,
     /// Decisions to keep it apart from others, the latest first.
@@ -345,7 +337,7 @@ pub struct Explanation {
 ///
 /// # Errors
 /// Those of the lineage.
-pub fn explain_folds<L: Lineage>(
+pub fn explain_merges<L: Lineage>(
     lineage: &L,
     id: &MemoryId,
     memory: Option<MemoryView>,
@@ -355,7 +347,7 @@ pub fn explain_folds<L: Lineage>(
     Ok(Explanation {
         resolved: resolve(lineage, id)?,
         memory,
-        absorbed: absorbed_tree(lineage, id)?,
+        merged: merged_tree(lineage, id)?,
         promotions: Few::default(),
         kept_apart: Few::default(),
         declined: Few::default(),
@@ -370,7 +362,7 @@ mod tests {
 
     use super::*;
 
-    /// Absorbed id → survivor; every id that is not absorbed is live, unless it is named gone.
+    /// Merged id → survivor; every id that is not merged is live, unless it is named gone.
     #[derive(Debug, Default)]
     struct Plain {
         into: BTreeMap<MemoryId, MemoryId>,
@@ -384,9 +376,9 @@ mod tests {
         }
     }
 
-    fn fold(absorbed: &MemoryId, survivor: &MemoryId) -> Fold {
-        Fold {
-            absorbed: absorbed.clone(),
+    fn merge(merged: &MemoryId, survivor: &MemoryId) -> Merge {
+        Merge {
+            merged: merged.clone(),
             survivor: survivor.clone(),
             similarity: Some(0.99),
             rule_id: None,
@@ -401,21 +393,21 @@ mod tests {
         type Error = Infallible;
 
         fn place(&self, id: &MemoryId) -> Result<Place, Infallible> {
-            let whereabouts = match (self.gone.contains(id), self.into.contains_key(id)) {
+            let status = match (self.gone.contains(id), self.into.contains_key(id)) {
                 (true, _) => Status::Gone,
                 (false, true) => Status::Merged,
                 (false, false) => Status::Live,
             };
-            Ok(Place { whereabouts, text: Some(format!("text of {id}")) })
+            Ok(Place { status, text: Some(format!("text of {id}")) })
         }
 
-        fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, Infallible> {
-            Ok(self.into.get(id).map(|survivor| fold(id, survivor)))
+        fn merged_into(&self, id: &MemoryId) -> Result<Option<Merge>, Infallible> {
+            Ok(self.into.get(id).map(|survivor| merge(id, survivor)))
         }
 
-        fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, Infallible> {
+        fn merged(&self, id: &MemoryId) -> Result<Vec<Merge>, Infallible> {
             let into = self.into.iter().filter(|(_, survivor)| *survivor == id);
-            Ok(into.map(|(absorbed, survivor)| fold(absorbed, survivor)).collect())
+            Ok(into.map(|(merged, survivor)| merge(merged, survivor)).collect())
         }
     }
 
@@ -425,11 +417,11 @@ mod tests {
     }
 
     #[test]
-    fn folds_are_followed_to_the_living() {
+    fn merges_are_followed_to_the_live_row() {
         let lineage = Plain::of(&[("a", "b"), ("b", "c")]);
         let resolved = follow(&lineage, "a");
-        assert_eq!((resolved.live_id(), resolved.folds.len()), (Some(&MemoryId::new("c")), 2));
-        assert_eq!(resolved.whereabouts, Status::Merged);
+        assert_eq!((resolved.live_id(), resolved.merges.len()), (Some(&MemoryId::new("c")), 2));
+        assert_eq!(resolved.status, Status::Merged);
         assert_eq!(follow(&lineage, "c").live_id(), Some(&MemoryId::new("c")));
     }
 
@@ -450,7 +442,7 @@ mod tests {
     }
 
     fn tree(lineage: &Plain, id: &str) -> Few<Branch> {
-        let Ok(tree) = absorbed_tree(lineage, &MemoryId::new(id));
+        let Ok(tree) = merged_tree(lineage, &MemoryId::new(id));
         tree
     }
 
@@ -460,8 +452,8 @@ mod tests {
             .shown
             .iter()
             .map(|branch| match written(&branch.branches) {
-                inside if inside.is_empty() => branch.fold.absorbed.to_string(),
-                inside => format!("{}({inside})", branch.fold.absorbed),
+                inside if inside.is_empty() => branch.merge.merged.to_string(),
+                inside => format!("{}({inside})", branch.merge.merged),
             })
             .collect();
         parts.extend((few.more > 0).then(|| format!("+{}", few.more)));
@@ -486,7 +478,7 @@ mod tests {
         let into = (0..10_000).map(|i| (MemoryId::new(format!("m{i:05}")), MemoryId::new("r")));
         let tree = tree(&Plain { into: into.collect(), gone: Vec::new() }, "r");
         assert_eq!((tree.shown.len(), tree.more), (SHOWN_MAX, 10_000 - SHOWN_MAX as u64));
-        assert_eq!(tree.shown[1].fold.absorbed.as_str(), "m00001");
+        assert_eq!(tree.shown[1].merge.merged.as_str(), "m00001");
     }
 
     #[test]

@@ -197,7 +197,7 @@ impl CreatedAt {
 }
 
 named! {
-    /// The fate of a memory. Only live ones are candidates for consolidation.
+    /// The status of a memory. Only live ones are candidates for consolidation.
     #[derive(serde::Serialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Status {
@@ -208,8 +208,7 @@ named! {
         /// In the store, a record about other memories.
         Record = "record",
         /// In the store, archived, merged into another.
-        #[serde(rename = "ghost")]
-        Merged = "ghost",
+        Merged = "merged",
         /// In the store, archived.
         Archived = "archived",
         /// In memfold's archive table.
@@ -352,7 +351,7 @@ impl<S: AsRef<str>> FromIterator<S> for CategoryList {
 pub struct Snapshot {
     /// Which store this is: stable while the store lives, the same for every reader.
     pub store_id: Box<str>,
-    /// Every row that could be read, in any order: live rows, ghosts and excluded ones. Also those that an
+    /// Every row that could be read, in any order: live rows, merged rows and excluded ones. Also those that an
     /// earlier run moved out of the memory table; they are in no count of rows.
     pub memories: Vec<Memory>,
     /// The vector spaces, indexed by [`SpaceIndex`].
@@ -426,8 +425,8 @@ pub enum SkipReason {
     Expired,
     /// A record that a consolidator wrote about others.
     ConsolidationRecord,
-    /// Folded into another memory before (a ghost).
-    Folded,
+    /// Merged into another memory before.
+    Merged,
     /// No embedding; the row takes part in the exact tier.
     EmbeddingMissing,
     /// The embedding belongs to an earlier wording.
@@ -456,7 +455,7 @@ impl SkipReason {
     /// Each row has at most one of these reasons: rows in the store = live rows + these counts.
     #[must_use]
     pub(crate) const fn leaves_out_row(self) -> bool {
-        self as u8 <= Self::Folded as u8
+        self as u8 <= Self::Merged as u8
     }
 
     /// Tells whether the reason keeps a live row out of vector merging only.

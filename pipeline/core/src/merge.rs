@@ -137,7 +137,7 @@ pub struct UnreadableRow(pub MemoryId);
 #[must_use]
 pub fn leaving(action: &Action) -> &[MemoryId] {
     match action.action {
-        ActionType::Merge | ActionType::ProposeMerge => action.absorbed_ids(),
+        ActionType::Merge | ActionType::ProposeMerge => action.merged_ids(),
         ActionType::Rewrite => &action.target_ids,
         ActionType::Summarize => action.summary.as_ref().map_or(&[], |summary| &summary.replaces),
         ActionType::Archive => action.target_ids.get(..1).unwrap_or_default(),
@@ -148,7 +148,7 @@ pub fn leaving(action: &Action) -> &[MemoryId] {
     }
 }
 
-/// Returns the changes by which a unit's actions are carried out.
+/// Returns the changes by which a unit's actions are applied.
 ///
 /// # Errors
 /// When a row cannot be read.
@@ -178,7 +178,7 @@ pub fn changes(
 ///
 /// # Errors
 /// When a row cannot be read.
-pub fn absorb_variants(
+pub fn merge_variants(
     rows: &UnitRows,
     survivor: &MemoryId,
     context: &MergeContext<'_>,
@@ -187,7 +187,7 @@ pub fn absorb_variants(
     for row in &rows.rows {
         match unit.how_it_leaves(&row.id, context.policy.merge.absorbed) {
             Leaving::Moves => unit.take_out(&row.id, Some(survivor)),
-            Leaving::Stays(words) => unit.mark_absorbed(&row.id, survivor, words),
+            Leaving::Stays(words) => unit.mark_merged(&row.id, survivor, words),
         }
     }
     Ok(unit.into_changes().changes)
@@ -366,24 +366,24 @@ impl<'a> Unit<'a> {
         {
             self.rest.push(flag.of_action(action, "superseded", Value::Null));
         }
-        self.absorb(action, action.absorbed_ids(), survivor);
+        self.merge_rows(action, action.merged_ids(), survivor);
     }
 
     /// Memories leave for a survivor.
-    fn absorb(&mut self, action: &Action, absorbed: &[MemoryId], survivor: &MemoryId) {
+    fn merge_rows(&mut self, action: &Action, merged: &[MemoryId], survivor: &MemoryId) {
         let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
         let mut moved = BTreeSet::new();
-        for absorbed in absorbed {
-            match self.how_it_leaves(absorbed, wanted) {
-                Leaving::Stays(words) => self.mark_absorbed(absorbed, survivor, words),
+        for merged in merged {
+            match self.how_it_leaves(merged, wanted) {
+                Leaving::Stays(words) => self.mark_merged(merged, survivor, words),
                 Leaving::Moves => {
-                    self.take_out(absorbed, Some(survivor));
-                    moved.insert(absorbed.as_str());
+                    self.take_out(merged, Some(survivor));
+                    moved.insert(merged.as_str());
                 }
             }
             let Rationale { rule_id, reasons, evidence, .. } = &action.rationale;
             self.rest.push(lineage(
-                absorbed,
+                merged,
                 survivor,
                 evidence.similarity,
                 rule_id,
@@ -403,7 +403,7 @@ impl<'a> Unit<'a> {
     fn rewrite(&mut self, action: &Action) {
         let Some(new) = self.put_in(action, &action.target_ids) else { return };
         self.consolidates(action, &new);
-        self.absorb(action, &action.target_ids, &new);
+        self.merge_rows(action, &action.target_ids, &new);
     }
 
     /// A new memory summarises its sources, and takes the place of earlier summaries of them.
@@ -412,13 +412,13 @@ impl<'a> Unit<'a> {
         let Some(new) = self.put_in(action, &summary.replaces) else { return };
         self.rest.push(summary_record(&new, &action.target_ids, summary));
         self.consolidates(action, &new);
-        self.absorb(action, &summary.replaces, &new);
+        self.merge_rows(action, &summary.replaces, &new);
     }
 
-    /// Puts in the memory that a model wrote, with the values it takes over from `absorbed`.
-    fn put_in(&mut self, action: &Action, absorbed: &[MemoryId]) -> Option<MemoryId> {
+    /// Puts in the memory that a model wrote, with the values it takes over from `merged`.
+    fn put_in(&mut self, action: &Action, merged: &[MemoryId]) -> Option<MemoryId> {
         let (id, text) = (action.canonical_id.clone()?, action.new_content.as_deref()?);
-        let rows = self.rows_of(absorbed);
+        let rows = self.rows_of(merged);
         let root = match action.action {
             ActionType::Summarize => SUMMARY_SOURCE,
             _ => action.target_ids.first().map_or("agent", |id| self.root_source(id)),
@@ -430,7 +430,7 @@ impl<'a> Unit<'a> {
             ("content", text.into()),
             ("categories", categories_to_json(&categories).into()),
             ("importance", Value::Real(action.new_importance.unwrap_or(1.0))),
-            ("access_count", Value::Integer(self.access_counts(absorbed))),
+            ("access_count", Value::Integer(self.access_counts(merged))),
             ("created_at", at.into()),
             ("updated_at", at.into()),
             ("last_accessed", at.into()),
@@ -511,22 +511,22 @@ impl<'a> Unit<'a> {
     /// Gives a survivor the values it takes over from the rows that merge into it.
     fn take_over(&mut self, survivor: &MemoryId, action: &Action) {
         let Some(was) = self.row(survivor) else { return };
-        let absorbed = self.rows_of(action.absorbed_ids());
+        let merged = self.rows_of(action.merged_ids());
         self.set_planned(survivor, action);
-        let counts = self.access_counts(action.absorbed_ids());
+        let counts = self.access_counts(action.merged_ids());
         if counts != 0 {
             let sum = self.access_count(survivor).saturating_add(counts);
             self.set(survivor, "access_count", Value::Integer(sum));
         }
-        if let Some(expires_at) = self.latest_end(was, &absorbed) {
+        if let Some(expires_at) = self.latest_end(was, &merged) {
             self.set(survivor, "expires_at", expires_at);
         }
         for column in ["confidence", "last_accessed"] {
-            if let Some(value) = self.largest(column, was, &absorbed) {
+            if let Some(value) = self.largest(column, was, &merged) {
                 self.set(survivor, column, value);
             }
         }
-        let source = self.merged_source(Some(survivor), &absorbed, self.root_source(survivor));
+        let source = self.merged_source(Some(survivor), &merged, self.root_source(survivor));
         self.set(survivor, "source", source.into());
     }
 
@@ -541,10 +541,10 @@ impl<'a> Unit<'a> {
     }
 
     /// The end that counts for all: none beats any, else the latest. `None`: the survivor's own.
-    fn latest_end(&self, survivor: &MemoryRow, absorbed: &[&MemoryRow]) -> Option<Value> {
+    fn latest_end(&self, survivor: &MemoryRow, merged: &[&MemoryRow]) -> Option<Value> {
         let own = self.expires_at(&survivor.id)?;
         let mut latest = (own, None);
-        for row in absorbed {
+        for row in merged {
             match self.expires_at(&row.id) {
                 None => return Some(Value::Null),
                 Some(other) if other > latest.0 => {
@@ -557,12 +557,7 @@ impl<'a> Unit<'a> {
     }
 
     /// The largest value of a column with its storage class, where that is not the survivor's.
-    fn largest(
-        &self,
-        column: &str,
-        survivor: &MemoryRow,
-        absorbed: &[&MemoryRow],
-    ) -> Option<Value> {
+    fn largest(&self, column: &str, survivor: &MemoryRow, merged: &[&MemoryRow]) -> Option<Value> {
         let size = |value: &Value| match column {
             "last_accessed" => {
                 value.borrow().instant(self.context.time_zone).map(|instant| instant.0 as f64)
@@ -570,7 +565,7 @@ impl<'a> Unit<'a> {
             _ => value.borrow().number(),
         };
         let own = survivor.image.get(column)?;
-        let others = absorbed.iter().filter_map(|row| row.image.get(column));
+        let others = merged.iter().filter_map(|row| row.image.get(column));
         let mut largest = (size(own), own);
         for value in others {
             let size = size(value);
@@ -586,14 +581,14 @@ impl<'a> Unit<'a> {
         (largest.1 != own).then(|| largest.1.clone())
     }
 
-    /// The source of a memory that `absorbed` merge into.
+    /// The source of a memory that `merged` merge into.
     fn merged_source(
         &self,
         survivor: Option<&MemoryId>,
-        absorbed: &[&MemoryRow],
+        merged: &[&MemoryRow],
         root: &str,
     ) -> String {
-        let mut merged = MergedSource {
+        let mut source = MergedSource {
             from: Vec::new(),
             count: 0,
             run_id: self.context.run_id,
@@ -601,21 +596,21 @@ impl<'a> Unit<'a> {
             root,
         };
         if let Some(facts) = survivor.and_then(|id| self.facts(id)) {
-            merged.from.clone_from(&facts.merged_from);
-            merged.count = facts.merged_count;
+            source.from.clone_from(&facts.merged_from);
+            source.count = facts.merged_count;
         }
-        for row in absorbed {
+        for row in merged {
             if let Some(facts) = self.facts(&row.id) {
-                merged.from.extend(facts.merged_from.iter().cloned());
-                merged.count = merged.count.saturating_add(facts.merged_count);
+                source.from.extend(facts.merged_from.iter().cloned());
+                source.count = source.count.saturating_add(facts.merged_count);
             }
-            merged.from.push(row.id.clone());
-            merged.count = merged.count.saturating_add(1);
+            source.from.push(row.id.clone());
+            source.count = source.count.saturating_add(1);
         }
-        merged.to_text()
+        source.to_text()
     }
 
-    fn mark_absorbed(&mut self, id: &MemoryId, survivor: &MemoryId, words: Words) {
+    fn mark_merged(&mut self, id: &MemoryId, survivor: &MemoryId, words: Words) {
         let source = prefixed(
             "archived:",
             &[
@@ -732,14 +727,14 @@ fn new_row(values: Vec<(&str, Value)>) -> RowImage {
 /// Returns the record that one memory merged into another.
 #[must_use]
 pub fn lineage(
-    absorbed: &MemoryId,
+    merged: &MemoryId,
     survivor: &MemoryId,
     similarity: Option<f64>,
     rule_id: &str,
     reasons: &str,
 ) -> Change {
     let cells = vec![
-        ("absorbed_id", absorbed.as_str().into()),
+        ("absorbed_id", merged.as_str().into()),
         ("survivor_id", survivor.as_str().into()),
         ("similarity", similarity.map_or(Value::Null, Value::Real)),
         ("rule_id", rule_id.into()),
@@ -928,7 +923,7 @@ pub fn kept_apart<'r>(
 #[must_use]
 pub fn merge_of_two(
     survivor: &Memory,
-    absorbed: &Memory,
+    merged: &Memory,
     policy: &MergePolicy,
     rule_id: &str,
     reason: &str,
@@ -936,8 +931,8 @@ pub fn merge_of_two(
 ) -> Action {
     let rationale = Rationale { evidence, ..Rationale::new(rule_id, vec![reason.to_owned()]) };
     Action {
-        risk: risk(&survivor.content, &absorbed.content, true),
-        ..Action::merging(ActionType::Merge, survivor, &[absorbed], policy, rationale)
+        risk: risk(&survivor.content, &merged.content, true),
+        ..Action::merging(ActionType::Merge, survivor, &[merged], policy, rationale)
     }
 }
 

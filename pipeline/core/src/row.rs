@@ -74,7 +74,7 @@ pub struct RowFacts {
     pub merged_from: Vec<MemoryId>,
     /// How many memories its source says were merged into it.
     pub merged_count: u64,
-    /// Its fate, by its own word.
+    /// Its status, by its own word.
     pub status: Status,
     /// Its survivor, by its own word.
     pub merged_into: Option<MemoryId>,
@@ -367,8 +367,8 @@ pub fn parse_source(source: &str) -> Provenance {
     provenance
 }
 
-/// Returns how a source begins that tells the fate of its row: writing one hides the row, or what it claims to have
-/// absorbed.
+/// Returns how a source begins that tells the status of its row: writing one hides the row, or what it claims to have
+/// merged.
 #[must_use]
 pub fn reserved_prefix(source: &str) -> Option<&'static str> {
     // Readers in SQL compare with LIKE, to which capitals are the same.
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survivor_says_what_was_folded_into_it() {
+    fn a_survivor_names_the_rows_merged_into_it() {
         let source = r#"consolidation:{"merged_from":["b","c"],"merged_count":180,"previous_source":"user"}"#;
         let facts = read(&row(r#"["sop"]"#, source));
         assert_eq!(facts.merged_from, [MemoryId::new("b"), MemoryId::new("c")]);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_follows_marks_and_time() {
+    fn status_follows_marks_and_time() {
         let merged = read(&row(r#"["archived"]"#, r#"archived:{"merged_into":"b"}"#));
         assert_eq!((merged.status, merged.merged_into), (Status::Merged, Some(MemoryId::new("b"))));
         let expires_at = ValueRef::Text(b"2026-06-01T00:00:00Z");
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_who_was_folded_into_whom() {
+    fn reads_the_survivor_of_each_merged_row() {
         let survivor = Some(MemoryId::new("stm_1"));
         assert_eq!(parse_source("archived:merged_into:stm_1").merged_into, survivor);
         assert_eq!(parse_source(r#"archived:{"merged_into": "stm_1"}"#).merged_into, survivor);

@@ -73,7 +73,7 @@ pub struct RunSummary {
     pub run_id: String,
     /// A [`RunKind`]'s name, or one of a later version.
     pub kind: String,
-    /// The plan it applied.
+    /// The plan that it applied.
     pub plan_id: Option<String>,
     /// What it was asked for; the sha256 of it where that was to be forgotten.
     pub target: Option<String>,
@@ -89,7 +89,7 @@ pub struct RunSummary {
     pub executed: Executed,
     /// Units of it that the store still knows.
     pub units: u64,
-    /// Those of them that were taken back.
+    /// Those of them that were undone.
     pub undone: u64,
 }
 
@@ -125,9 +125,9 @@ pub struct UnitSummary {
     pub state: String,
     /// The run that took it back.
     pub undone_by: Option<String>,
-    /// The plan it carried out.
+    /// The plan that it applied.
     pub plan_id: Option<String>,
-    /// The plan's actions that it carried out: `a1 merge`.
+    /// The plan's actions that it applied: `a1 merge`.
     pub actions: Vec<String>,
     /// The unit that it took back.
     pub reverts: Option<RevertedUnit>,

@@ -100,10 +100,10 @@ const UNREACHED: Cell = Cell { cost: NEVER, back_a: 0, back_b: 0, kind: StepKind
 impl Cell {
     /// Takes a step over some tokens of each text, from a cell of a cost, where it is cheaper.
     #[inline]
-    const fn offer(&mut self, from: u32, step: (StepKind, u32), of_a: usize, of_b: usize) {
-        if from + step.1 < self.cost {
+    const fn offer(&mut self, from: u32, kind: StepKind, cost: u32, of_a: usize, of_b: usize) {
+        if from + cost < self.cost {
             let (back_a, back_b) = (of_a as u16, of_b as u16);
-            *self = Self { cost: from + step.1, back_a, back_b, kind: step.0 };
+            *self = Self { cost: from + cost, back_a, back_b, kind };
         }
     }
 }
@@ -116,12 +116,12 @@ fn settle(
     places: &[Place],
 ) {
     if let Some((left, above)) = above {
-        for ((cell, from), step) in row[1..].iter_mut().zip(above).zip(exchanges) {
-            cell.offer(from.cost, *step, 1, 1);
+        for ((cell, from), &(kind, cost)) in row[1..].iter_mut().zip(above).zip(exchanges) {
+            cell.offer(from.cost, kind, cost, 1, 1);
         }
         if left.width == 1 {
             for (cell, from) in row.iter_mut().zip(above) {
-                cell.offer(from.cost, left.alone, 1, 0);
+                cell.offer(from.cost, left.alone.0, left.alone.1, 1, 0);
             }
         }
     }
@@ -129,7 +129,8 @@ fn settle(
         for width in [2, 1] {
             if let Some(from) = j.checked_sub(width).filter(|from| places[*from].width == width) {
                 let cost = row[from].cost;
-                row[j].offer(cost, places[from].alone, 0, width);
+                let (kind, step_cost) = places[from].alone;
+                row[j].offer(cost, kind, step_cost, 0, width);
             }
         }
     }
@@ -287,7 +288,7 @@ impl<'a> Aligner<'a> {
                         if (of_a, of_b) == (1, 1) {
                             best = if cost < best.1 { (kind, cost) } else { best };
                         } else if i + of_a < height && j + of_b < width {
-                            rest[of_a * width + j + of_b].offer(here, (kind, cost), of_a, of_b);
+                            rest[of_a * width + j + of_b].offer(here, kind, cost, of_a, of_b);
                         }
                     });
                 }
@@ -296,7 +297,7 @@ impl<'a> Aligner<'a> {
             if left.width > 1 && i + left.width < height {
                 let (row, rest) = rest.split_at_mut(left.width * width);
                 for (to, from) in rest.iter_mut().zip(&row[..width]) {
-                    to.offer(from.cost, left.alone, left.width, 0);
+                    to.offer(from.cost, left.alone.0, left.alone.1, left.width, 0);
                 }
             }
         }

@@ -113,7 +113,7 @@ fn measure(members: &mut [Member], request: &DedupRequest<'_>) -> Result<(), Ded
         let similarity = |member: &Member| {
             let (a, b) = (matrix.vector(member.row), matrix.vector(member.survivor));
             kernels
-                .similarity(a, b, (kernels.dot(a, a), kernels.dot(b, b)))
+                .similarity(a, b, [kernels.dot(a, a), kernels.dot(b, b)])
                 .expect("the join refuses vectors without a direction")
         };
         Ok(batches[batch].iter().map(similarity).collect::<Vec<_>>())

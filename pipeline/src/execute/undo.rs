@@ -411,7 +411,7 @@ fn decisions(
     };
     let touched = unit.actions.iter().filter(|action| rules.contains(&action.action));
     for id in touched.flat_map(|action| &action.ids).collect::<BTreeSet<_>>() {
-        decide(id, "taken_back", DecisionAbout::Group(group))?;
+        decide(id, "undone", DecisionAbout::Group(group))?;
     }
     for ActionRecord { action, ids, .. } in &unit.actions {
         let (kind, about) = match action {
@@ -441,7 +441,7 @@ type Reason = (String, Option<&'static str>);
 /// Whether a unit was undone, or why it cannot be.
 type TakenBack = Result<(), Vec<Reason>>;
 
-/// A unit that was, or can be, taken back, unless it has conflicts.
+/// A unit that was, or can be, undone, unless it has conflicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "UndoneDocument")]
 pub struct UndoOutcome {
@@ -453,7 +453,7 @@ pub struct UndoOutcome {
     pub what: String,
     /// The memories it changed, survivors first.
     pub ids: Vec<MemoryId>,
-    /// Why it cannot be taken back; empty where it was, or can be.
+    /// Why it cannot be undone; empty where it was, or can be.
     pub conflicts: Vec<String>,
     /// Flags of the command line that get past all of the conflicts.
     pub remedies: Vec<&'static str>,

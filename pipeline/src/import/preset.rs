@@ -7,7 +7,7 @@
 use super::line::Line;
 use memfold_datasets::texts::{IMPORTANCE_TOP, SCOPES, Shape, TextRole};
 use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord, Writes};
-use memfold_store::origin::{OriginRecord, OriginStanding};
+use memfold_store::origin::{OriginRecord, OriginStatus};
 use memfold_store::{BrainDb, StoreError};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -180,7 +180,7 @@ pub fn export_lines(store: &BrainDb, shape: &Shape) -> Result<ExportedLines, Sto
     let mut exported = ExportedLines::default();
     for known in records {
         let memory = memories.remove(&known.id);
-        let memory = memory.filter(|memory| memory.state.standing == OriginStanding::Live);
+        let memory = memory.filter(|memory| memory.state.status == OriginStatus::Live);
         let line = match &memory {
             None => {
                 exported.left_out += 1;
@@ -197,7 +197,7 @@ pub fn export_lines(store: &BrainDb, shape: &Shape) -> Result<ExportedLines, Sto
         };
         exported.lines.extend(line);
     }
-    let live = memories.iter().filter(|(_, memory)| memory.state.standing == OriginStanding::Live);
+    let live = memories.iter().filter(|(_, memory)| memory.state.status == OriginStatus::Live);
     for (id, memory) in live {
         exported.lines.extend(new_line(shape, id, memory));
         exported.added += 1;
@@ -214,7 +214,7 @@ mod tests {
         let raw = r#"{"b":1,"document":"x","metadata":{"z":true,"tags":"[\"a\"]","usage_count":2},"id":"m"}"#;
         let shape = Shape::named("agentic-memories").unwrap();
         let before = MemoryState {
-            standing: OriginStanding::Live,
+            status: OriginStatus::Live,
             content: String::new(),
             categories: vec!["a".to_owned()],
             importance: 1.0,

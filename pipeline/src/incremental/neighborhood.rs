@@ -26,7 +26,7 @@ const SEARCHED_MIN: u64 = 1_000;
 /// Pairs of texts that are compared one by one, at most.
 const PAIRS_MAX: usize = 2_000_000;
 /// Steps from a merged memory to the live one, at most: a cycle ends here.
-const FOLDS_MAX: usize = 100;
+const MERGES_MAX: usize = 100;
 
 /// The inputs of a neighborhood search.
 #[derive(Clone, Copy)]
@@ -263,10 +263,11 @@ impl Walk<'_> {
             )));
         }
         self.found.ids.insert(memory.id.clone());
-        for ghost in reader.ghosts(&memory, Some(space), usize::MAX)?.unwrap_or_default() {
-            self.found.ids.insert(ghost.id);
-            unit.texts.push(ghost.content);
-            unit.vectors.extend(ghost.vector);
+        for merged_row in reader.merged_rows(&memory, Some(space), usize::MAX)?.unwrap_or_default()
+        {
+            self.found.ids.insert(merged_row.id);
+            unit.texts.push(merged_row.content);
+            unit.vectors.extend(merged_row.vector);
         }
         Ok(Some(unit))
     }
@@ -339,9 +340,10 @@ impl Walk<'_> {
                 self.found.ids.insert(MemoryId::new(id));
                 if self.found.ids.insert(live.id.clone()) || live.id.as_str() == id {
                     // The memories merged into it belong to the same unit.
-                    let ghosts = self.surroundings.reader.ghosts(&live, None, usize::MAX)?;
-                    let ghosts = ghosts.unwrap_or_default().into_iter();
-                    self.found.ids.extend(ghosts.map(|ghost| ghost.id));
+                    let merged_rows =
+                        self.surroundings.reader.merged_rows(&live, None, usize::MAX)?;
+                    let merged_rows = merged_rows.unwrap_or_default().into_iter();
+                    self.found.ids.extend(merged_rows.map(|merged_row| merged_row.id));
                 }
                 let reading = self.surroundings.guard.map(|guard| guard.read(&content));
                 Some(Near { live: live.id.as_str().to_owned(), reading })
@@ -356,7 +358,7 @@ impl Walk<'_> {
     /// there is none.
     fn unit_of(&self, id: &str) -> Result<Option<(Box<str>, Memory)>, Halt> {
         let (mut said, mut id) = (None, id.to_owned());
-        for _ in 0..FOLDS_MAX {
+        for _ in 0..MERGES_MAX {
             let Some(memory) = self.surroundings.reader.remembered(&id)? else { return Ok(None) };
             if memory.status == Status::Live {
                 let content = said.unwrap_or_else(|| memory.content.clone());

@@ -132,19 +132,19 @@ impl Stage<'_, '_, '_> {
                 &accepted.reason,
             );
         }
-        let deed = if accepted.action == OpinionKind::Replace { "replaces" } else { "merges" };
+        let claim = if accepted.action == OpinionKind::Replace { "replaces" } else { "merges" };
         self.rule("merge", &target_ids, judge, &accepted.reason);
         let memories: Option<Vec<Memory>> =
             target_ids.iter().map(|id| Some(as_given(self.memory_of(id)?, given))).collect();
         let memories = memories?;
-        let (kept, absorbed) = memories.split_first()?;
+        let (kept, merged) = memories.split_first()?;
         let similarity =
-            absorbed.iter().filter_map(|other| self.similarity(&kept.id, &other.id)).min();
-        let absorbed: Vec<&Memory> = absorbed.iter().collect();
+            merged.iter().filter_map(|other| self.similarity(&kept.id, &other.id)).min();
+        let merged: Vec<&Memory> = merged.iter().collect();
         let kind = ActionType::Merge;
         let Action { risk, rationale, .. } =
-            decided(kind, target_ids, RULE, deed, votes, &accepted.reason);
-        let merge = Action::merging(kind, kept, &absorbed, self.ground.merge(), rationale);
+            decided(kind, target_ids, RULE, claim, votes, &accepted.reason);
+        let merge = Action::merging(kind, kept, &merged, self.ground.merge(), rationale);
         let mut action = Action { risk, ..merge };
         action.rationale.evidence.similarity = similarity.map(Similarity::get);
         Some(action)

@@ -276,7 +276,7 @@ struct Stage<'a, 'j, 's> {
     judging: &'j mut Judging<'s>,
     places: BTreeMap<&'a MemoryId, MemoryIndex>,
     /// Memories that may still leave.
-    absorbed_left: usize,
+    merged_left: usize,
     /// Memories that an answer about duplicates merges: a further answer about one of them waits for the next run.
     merging: BTreeSet<MemoryId>,
     judged: Judged,
@@ -289,7 +289,7 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         let places = memories.iter().enumerate();
         Self {
             places: places.map(|(at, memory)| (&memory.id, MemoryIndex(at as u32))).collect(),
-            absorbed_left: (live as f64 * judging.settings.loss.max_live_share_per_run) as usize,
+            merged_left: (live as f64 * judging.settings.loss.max_live_share_per_run) as usize,
             merging: BTreeSet::new(),
             judged: Judged::default(),
             ground,
@@ -412,8 +412,8 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
                 (Some(_), Some(_)) => found.others.len() + 1,
                 (Some(_), None) => found.others.len(),
             };
-            if leaving <= self.absorbed_left {
-                self.absorbed_left -= leaving;
+            if leaving <= self.merged_left {
+                self.merged_left -= leaving;
                 self.merging.extend(merged);
                 outcome.accepted.push(found);
             } else {
@@ -486,7 +486,7 @@ fn decided(
     action: ActionType,
     target_ids: Vec<MemoryId>,
     rule_id: &str,
-    deed: &str,
+    claim: &str,
     votes: &[Vote],
     reason: &str,
 ) -> Action {
@@ -496,12 +496,13 @@ fn decided(
         judgements: votes.iter().map(|vote| vote.key.clone()).collect(),
         ..Evidence::default()
     };
-    let rationale = Rationale { evidence, ..Rationale::new(rule_id, reasons(judge, deed, reason)) };
+    let rationale =
+        Rationale { evidence, ..Rationale::new(rule_id, reasons(judge, claim, reason)) };
     Action { risk: Risk::Reworded, ..Action::new(action, target_ids, rationale) }
 }
 
-fn reasons(judge: &str, deed: &str, reason: &str) -> Vec<String> {
-    let mut reasons = vec![format!("{judge} {deed}")];
+fn reasons(judge: &str, claim: &str, reason: &str) -> Vec<String> {
+    let mut reasons = vec![format!("{judge} {claim}")];
     if !reason.is_empty() {
         reasons.push(excerpt(reason, REASON_CHARS));
     }

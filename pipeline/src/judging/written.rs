@@ -8,7 +8,7 @@ use memfold_core::judge::{
     AcceptedSummary, Group, SaidDecision, Task, Vote, accept_summary, accept_supersession,
 };
 use memfold_core::memory::{Memory, MemoryId, MemoryIndex, Status};
-use memfold_core::plan::{Action, ActionType, Plan, merged};
+use memfold_core::plan::{Action, ActionType, Plan, merged_values};
 use memfold_core::policy::JudgeTask;
 use memfold_core::summary::{
     Confidence, KeyFact, SummarizedDecision, Summary, SummaryConfidence, SupersededFact,
@@ -50,7 +50,7 @@ impl Stage<'_, '_, '_> {
         let free = self.free(|stage, row| {
             let memory = stage.memory(row);
             let decisions = &stage.ground.snapshot().decisions;
-            let is_taken_back = decisions.taken_back.contains_key(&memory.id)
+            let is_taken_back = decisions.undone.contains_key(&memory.id)
                 && !decisions.reworded.contains(&memory.id);
             !touched.contains(&memory.id)
                 && !flagged.contains(&memory.id)
@@ -250,9 +250,9 @@ impl Stage<'_, '_, '_> {
                 group.memories.iter().map(|member| member.id.clone()).collect();
             self.rule("supersede", &pair, &judge, &reason);
             let similarity = self.similarity(&pair[0], &pair[1]);
-            let deed = format!("says that it holds in the other's place ({})", said.kind.name());
+            let claim = format!("says that it holds in the other's place ({})", said.kind.name());
             let mut action =
-                decided(ActionType::Supersede, pair, SUPERSESSION, &deed, votes, &reason);
+                decided(ActionType::Supersede, pair, SUPERSESSION, &claim, votes, &reason);
             action.rationale.evidence.similarity = similarity.map(Similarity::get);
             match at {
                 Some(at) => {
@@ -362,7 +362,7 @@ impl Stage<'_, '_, '_> {
         &self,
         kind: ActionType,
         rule: &str,
-        deed: &str,
+        claim: &str,
         sources: &[MemoryId],
         text: &str,
         votes: &[Vote],
@@ -372,11 +372,11 @@ impl Stage<'_, '_, '_> {
             sources.iter().map(|id| self.memory_of(id)).collect::<Option<_>>()?;
         memories.sort_by(|a, b| newest_first(a, b));
         let (first, others) = memories.split_first()?;
-        let after = merged(first, others.iter().copied(), self.ground.merge());
+        let after = merged_values(first, others.iter().copied(), self.ground.merge());
         let similarity =
             others.iter().filter_map(|other| self.similarity(&first.id, &other.id)).min();
         let targets: Vec<MemoryId> = memories.iter().map(|memory| memory.id.clone()).collect();
-        let mut action = decided(kind, targets, rule, deed, votes, reason);
+        let mut action = decided(kind, targets, rule, claim, votes, reason);
         action.canonical_id = Some(self.free_id(kind, sources, text));
         action.new_content = Some(text.to_owned());
         action.new_categories = Some(after.categories.iter().map(ToString::to_string).collect());

@@ -198,7 +198,7 @@ impl Origin {
 
     /// Reads the file; an error describes the defect.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        read_origin(bytes, ("corpus", "a file of vectors, not of a store"))
+        read_origin(bytes, "corpus", "a file of vectors, not of a store")
     }
 
     pub(crate) fn to_json(&self) -> Vec<u8> {
@@ -212,14 +212,15 @@ impl Origin {
     }
 }
 
-/// Reads an origin; one with the field `other.0` is that of `other.1`.
+/// Reads an origin; one with the field `foreign` belongs to another kind of index, `kind`.
 pub(super) fn read_origin<T: DeserializeOwned>(
     bytes: &[u8],
-    other: (&str, &str),
+    foreign: &str,
+    kind: &str,
 ) -> Result<T, String> {
     let origin: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if origin.get(other.0).is_some() {
-        return Err(format!("this is the index of {}", other.1));
+    if origin.get(foreign).is_some() {
+        return Err(format!("this is the index of {kind}"));
     }
     match &origin["version"] {
         version if *version == VERSION => {}

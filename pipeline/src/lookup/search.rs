@@ -140,7 +140,7 @@ pub(crate) fn search_by_words(
         .inspect(|_| rows += 1)
         .filter_map(|memory| {
             let vector = embedding::embed(&memory.content)?;
-            let norms = (kernels.dot(&query, &query), kernels.dot(&vector, &vector));
+            let norms = [kernels.dot(&query, &query), kernels.dot(&vector, &vector)];
             let similarity = kernels.similarity(&query, &vector, norms)?;
             wanted.allows(similarity).then_some(Match { memory, similarity })
         })
@@ -364,7 +364,7 @@ impl<'a> Search<'a> {
     }
 
     fn similarity(&self, vector: &[f32]) -> Option<Similarity> {
-        let norms = (self.squared_norm, self.kernels.dot(vector, vector));
+        let norms = [self.squared_norm, self.kernels.dot(vector, vector)];
         self.kernels.similarity(self.query, vector, norms)
     }
 }

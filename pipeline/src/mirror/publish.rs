@@ -6,7 +6,7 @@ use memfold_core::time::Instant;
 use memfold_store::StoreError;
 use memfold_store::brain_db::{LastUnit, MemoryState, MirroredRecord};
 use memfold_store::origin::{
-    OriginChange, OriginConflict, OriginRecord, OriginStanding, OriginUnit, Published,
+    OriginChange, OriginConflict, OriginRecord, OriginStatus, OriginUnit, Published,
 };
 use serde::{Deserialize, Serialize};
 
@@ -231,9 +231,9 @@ fn settled(
         OriginChange::Create { record: told, .. }
         | OriginChange::Update { record: told, .. }
         | OriginChange::Restore { record: told, .. } => {
-            record.standing == OriginStanding::Live && record.text == told.text
+            record.status == OriginStatus::Live && record.text == told.text
         }
-        OriginChange::Retire { .. } => record.standing != OriginStanding::Live,
+        OriginChange::Retire { .. } => record.status != OriginStatus::Live,
         OriginChange::Remove { .. } => false,
     };
     let mark = if is_as_told { record.mark() } else { MARK_UNKNOWN.to_owned() };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_store::StoreError;
 use memfold_store::brain_db::{Layout, MemoryState, MirrorMemory, MirroredRecord, Writes};
-use memfold_store::origin::{OriginContents, OriginRecord, OriginStanding, Skipped};
+use memfold_store::origin::{OriginContents, OriginRecord, OriginStatus, Skipped};
 
 use super::MirrorError;
 use super::open::Mirror;
@@ -24,7 +24,7 @@ pub struct Pulled {
     /// Records that others removed.
     pub removed: u64,
     /// Memories whose unpublished changes were undone, because others changed their records.
-    pub taken_back: Vec<String>,
+    pub undone: Vec<String>,
     /// Contents of the origin that are not records, and why.
     pub skipped: Vec<Skipped>,
     /// Whether a publication was begun and is not finished: its records were left alone.
@@ -71,7 +71,7 @@ impl Mirror<'_> {
             taking.write_down()?;
             Ok::<_, StoreError>(taking.pulled)
         })?;
-        pulled.taken_back = disputed.into_iter().map(|(id, _)| id).collect();
+        pulled.undone = disputed.into_iter().map(|(id, _)| id).collect();
         pulled.is_unfinished = !present.publishing.is_empty();
         pulled.skipped.extend(contents.skipped);
         Ok(pulled)
@@ -128,7 +128,7 @@ impl<'a> Taking<'a> {
                 continue;
             }
             self.pulled.records += 1;
-            self.pulled.live += u64::from(record.standing == OriginStanding::Live);
+            self.pulled.live += u64::from(record.status == OriginStatus::Live);
             if !self.present.publishing.contains(&record.id) {
                 self.take(record)?;
             }

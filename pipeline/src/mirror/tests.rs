@@ -11,8 +11,8 @@ use memfold_index::NoProgress;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::journal::RevertOptions;
 use memfold_store::origin::{
-    Origin, OriginChange, OriginConflict, OriginContents, OriginError, OriginRecord,
-    OriginStanding, OriginUnit, Published,
+    Origin, OriginChange, OriginConflict, OriginContents, OriginError, OriginRecord, OriginStatus,
+    OriginUnit, Published,
 };
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ impl InMemory {
     }
 
     fn live(&self) -> Vec<String> {
-        let live = self.records().into_iter().filter(|r| r.standing == OriginStanding::Live);
+        let live = self.records().into_iter().filter(|r| r.status == OriginStatus::Live);
         live.map(|record| record.id).collect()
     }
 }
@@ -116,13 +116,13 @@ impl State {
             }
             OriginChange::Retire { before, id, .. } => {
                 let found = self.position(id).map(|at| &self.records[at]);
-                let is_written = found.is_some_and(|r| r.standing != OriginStanding::Live);
+                let is_written = found.is_some_and(|r| r.status != OriginStatus::Live);
                 (before, id, is_written)
             }
             OriginChange::Restore { before: Some(before), record } => {
                 let found = self.position(&record.id).map(|at| &self.records[at]);
                 let is_back = found.is_none_or(|found| {
-                    found.standing == OriginStanding::Live && found.raw == record.raw
+                    found.status == OriginStatus::Live && found.raw == record.raw
                 });
                 (before, &record.id, is_back)
             }
@@ -151,17 +151,14 @@ impl State {
             }
             OriginChange::Retire { id, into, .. } => {
                 let at = self.position(id).unwrap();
-                self.records[at].standing = match into {
-                    Some(into) => OriginStanding::Merged { into: into.clone() },
-                    None => OriginStanding::Archived,
+                self.records[at].status = match into {
+                    Some(into) => OriginStatus::Merged { into: into.clone() },
+                    None => OriginStatus::Archived,
                 };
             }
             OriginChange::Restore { record, .. } => {
-                let restored = OriginRecord {
-                    standing: OriginStanding::Live,
-                    vector: None,
-                    ..(**record).clone()
-                };
+                let restored =
+                    OriginRecord { status: OriginStatus::Live, vector: None, ..(**record).clone() };
                 match self.position(&record.id) {
                     Some(at) => self.records[at] = restored,
                     // Others removed the retired record.
@@ -204,12 +201,12 @@ impl Origin for InMemory {
 }
 
 /// An origin with the folder of its mirror.
-struct Desk {
+struct Fixture {
     origin: InMemory,
     folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl Fixture {
     fn new(origin: InMemory) -> Self {
         Self { origin, folder: tempfile::tempdir().unwrap() }
     }
@@ -293,59 +290,59 @@ const PAIRS: [(&str, &str); 5] = [
     ("c", "The gate code is written in the blue book."),
 ];
 
-fn pairs() -> Desk {
-    Desk::new(InMemory::with(&PAIRS))
+fn pairs() -> Fixture {
+    Fixture::new(InMemory::with(&PAIRS))
 }
 
 #[test]
 fn a_pull_takes_in_what_changed_and_nothing_else() {
-    let desk = pairs();
-    let pulled = desk.pull();
+    let fixture = pairs();
+    let pulled = fixture.pull();
     assert_eq!((pulled.records, pulled.live, pulled.added), (5, 5, 5));
-    let pulled = desk.pull();
+    let pulled = fixture.pull();
     assert_eq!((pulled.added, pulled.changed, pulled.removed), (0, 0, 0));
-    desk.origin.edit("c", "The gate code is written in the red book.");
-    desk.origin.state().records.remove(0);
-    desk.origin.state().records.push(record("d", "A new one."));
-    let pulled = desk.pull();
+    fixture.origin.edit("c", "The gate code is written in the red book.");
+    fixture.origin.state().records.remove(0);
+    fixture.origin.state().records.push(record("d", "A new one."));
+    let pulled = fixture.pull();
     assert_eq!((pulled.added, pulled.changed, pulled.removed), (1, 1, 1));
-    assert!(desk.publish().units.is_empty());
+    assert!(fixture.publish().units.is_empty());
 }
 
 #[test]
 fn what_is_merged_is_published_once_and_undone_as_a_whole() {
-    let desk = pairs();
-    let before = desk.origin.records();
-    desk.pull();
-    let (changes, run) = desk.run();
+    let fixture = pairs();
+    let before = fixture.origin.records();
+    fixture.pull();
+    let (changes, run) = fixture.run();
     assert_eq!(changes, 2);
-    let published = desk.publish();
+    let published = fixture.publish();
     assert_eq!((published.units.len(), published.conflicts.len()), (2, 0));
     assert_eq!(published.units[0].run_id, run);
-    assert_eq!(desk.origin.live().len(), 3);
-    assert!(desk.sync().units.is_empty());
-    assert_eq!(desk.run().0, 0);
-    assert!(desk.undo(&run));
-    assert_eq!(desk.publish().units.len(), 2);
-    assert_eq!(desk.origin.records(), before);
-    assert!(desk.sync().units.is_empty());
-    assert_eq!(desk.run().0, 0, "what was undone stays undone");
+    assert_eq!(fixture.origin.live().len(), 3);
+    assert!(fixture.sync().units.is_empty());
+    assert_eq!(fixture.run().0, 0);
+    assert!(fixture.undo(&run));
+    assert_eq!(fixture.publish().units.len(), 2);
+    assert_eq!(fixture.origin.records(), before);
+    assert!(fixture.sync().units.is_empty());
+    assert_eq!(fixture.run().0, 0, "what was undone stays undone");
 }
 
 #[test]
 fn a_mirror_that_was_deleted_is_made_again() {
-    let desk = pairs();
-    desk.pull();
-    desk.run();
-    desk.publish();
-    let published = desk.origin.records();
+    let fixture = pairs();
+    fixture.pull();
+    fixture.run();
+    fixture.publish();
+    let published = fixture.origin.records();
     for ending in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(desk.folder.path().join(format!("mirror.db{ending}")));
+        let _ = std::fs::remove_file(fixture.folder.path().join(format!("mirror.db{ending}")));
     }
-    assert_eq!(desk.pull().live, 3);
-    assert_eq!(desk.run().0, 0);
-    assert!(desk.sync().units.is_empty());
-    assert_eq!(desk.origin.records(), published);
+    assert_eq!(fixture.pull().live, 3);
+    assert_eq!(fixture.run().0, 0);
+    assert!(fixture.sync().units.is_empty());
+    assert_eq!(fixture.origin.records(), published);
 }
 
 #[test]
@@ -357,18 +354,18 @@ fn a_publication_that_fails_at_any_write_is_finished_by_the_next() {
     let (expected, writes) = (undisturbed.origin.records(), undisturbed.origin.state().writes);
     assert!(writes >= 4);
     for failing in 0..writes {
-        let desk = pairs();
-        desk.pull();
-        desk.run();
-        desk.origin.state().writes_left = Some(failing);
-        assert!(desk.with(|mirror| mirror.publish()).is_err());
-        desk.origin.state().writes_left = None;
-        let pulled = desk.pull();
-        assert!(pulled.is_unfinished && pulled.taken_back.is_empty(), "{failing}");
-        desk.sync();
-        assert_eq!(desk.origin.records(), expected, "write {failing}");
-        assert!(desk.sync().units.is_empty());
-        assert_eq!(desk.run().0, 0);
+        let fixture = pairs();
+        fixture.pull();
+        fixture.run();
+        fixture.origin.state().writes_left = Some(failing);
+        assert!(fixture.with(|mirror| mirror.publish()).is_err());
+        fixture.origin.state().writes_left = None;
+        let pulled = fixture.pull();
+        assert!(pulled.is_unfinished && pulled.undone.is_empty(), "{failing}");
+        fixture.sync();
+        assert_eq!(fixture.origin.records(), expected, "write {failing}");
+        assert!(fixture.sync().units.is_empty());
+        assert_eq!(fixture.run().0, 0);
     }
 }
 
@@ -376,69 +373,69 @@ fn a_publication_that_fails_at_any_write_is_finished_by_the_next() {
 fn an_undo_that_fails_at_any_write_is_finished_by_the_next() {
     let before = pairs().origin.records();
     for failing in 0..4 {
-        let desk = pairs();
-        desk.pull();
-        let (_, run) = desk.run();
-        desk.publish();
-        assert!(desk.undo(&run));
-        desk.origin.state().writes_left = Some(failing);
-        assert!(desk.with(|mirror| mirror.publish()).is_err());
-        desk.origin.state().writes_left = None;
-        desk.sync();
-        assert_eq!(desk.origin.records(), before, "write {failing}");
+        let fixture = pairs();
+        fixture.pull();
+        let (_, run) = fixture.run();
+        fixture.publish();
+        assert!(fixture.undo(&run));
+        fixture.origin.state().writes_left = Some(failing);
+        assert!(fixture.with(|mirror| mirror.publish()).is_err());
+        fixture.origin.state().writes_left = None;
+        fixture.sync();
+        assert_eq!(fixture.origin.records(), before, "write {failing}");
     }
 }
 
 #[test]
 fn a_record_that_was_changed_meanwhile_keeps_its_unit_from_being_written() {
-    let desk = pairs();
-    desk.pull();
-    desk.run();
-    desk.origin.edit("a1", "The kiln is fired on Tuesdays.");
-    let published = desk.publish();
+    let fixture = pairs();
+    fixture.pull();
+    fixture.run();
+    fixture.origin.edit("a1", "The kiln is fired on Tuesdays.");
+    let published = fixture.publish();
     assert_eq!((published.units.len(), published.conflicts.len()), (1, 1));
     assert_eq!(published.conflicts[0].1.id, "a1");
-    assert_eq!(desk.origin.live().len(), 4);
+    assert_eq!(fixture.origin.live().len(), 4);
     // The mirror took the unit back and has the new text.
-    assert!(desk.sync().units.is_empty());
-    desk.origin.edit("a1", "The kiln is fired on Mondays.");
-    desk.pull();
-    assert_eq!(desk.run().0, 1, "it is planned anew");
-    assert_eq!(desk.publish().units.len(), 1);
-    assert_eq!(desk.origin.live().len(), 3);
+    assert!(fixture.sync().units.is_empty());
+    fixture.origin.edit("a1", "The kiln is fired on Mondays.");
+    fixture.pull();
+    assert_eq!(fixture.run().0, 1, "it is planned anew");
+    assert_eq!(fixture.publish().units.len(), 1);
+    assert_eq!(fixture.origin.live().len(), 3);
 }
 
 #[test]
 fn a_change_that_is_pulled_takes_unpublished_work_back() {
-    let desk = pairs();
-    desk.pull();
-    desk.run();
-    desk.origin.edit("b2", "Tea is ordered from the market hall.");
-    let pulled = desk.pull();
+    let fixture = pairs();
+    fixture.pull();
+    fixture.run();
+    fixture.origin.edit("b2", "Tea is ordered from the market hall.");
+    let pulled = fixture.pull();
     assert_eq!(pulled.changed, 1);
-    let published = desk.publish();
+    let published = fixture.publish();
     assert_eq!((published.units.len(), published.conflicts.len()), (1, 0));
-    assert_eq!(desk.origin.live().len(), 4);
-    assert!(desk.sync().units.is_empty());
+    assert_eq!(fixture.origin.live().len(), 4);
+    assert!(fixture.sync().units.is_empty());
 }
 
 /// A person changes a memory after the run and before its undo is published.
 #[test]
 fn an_undo_leaves_what_others_changed_since() {
     for edited in ["a1", "a2"] {
-        let desk = pairs();
-        desk.pull();
-        let (_, run) = desk.run();
-        desk.publish();
-        assert!(desk.undo(&run));
-        desk.origin.edit(edited, "The kiln is fired on Tuesdays.");
-        let published = desk.publish();
+        let fixture = pairs();
+        fixture.pull();
+        let (_, run) = fixture.run();
+        fixture.publish();
+        assert!(fixture.undo(&run));
+        fixture.origin.edit(edited, "The kiln is fired on Tuesdays.");
+        let published = fixture.publish();
         assert_eq!((published.units.len(), published.conflicts.len()), (1, 1), "{edited}");
         assert_eq!(published.conflicts[0].1.id, edited);
         // The changes that the undo restored beside it follow; then both sides agree.
-        desk.sync();
-        assert!(desk.sync().units.is_empty(), "{edited}");
-        let records = desk.origin.records();
+        fixture.sync();
+        assert!(fixture.sync().units.is_empty(), "{edited}");
+        let records = fixture.origin.records();
         let found = records.iter().find(|record| record.id == edited).unwrap();
         assert_eq!(found.text, "The kiln is fired on Tuesdays.");
         assert_eq!(records.len(), PAIRS.len());
@@ -447,10 +444,10 @@ fn an_undo_leaves_what_others_changed_since() {
 
 #[test]
 fn the_mirror_of_another_origin_is_refused() {
-    let desk = pairs();
-    desk.pull();
+    let fixture = pairs();
+    fixture.pull();
     let other = tempfile::tempdir().unwrap();
-    let path = desk.path();
+    let path = fixture.path();
     let options = MirrorOptions {
         path: &path,
         place: other.path(),
@@ -458,23 +455,23 @@ fn the_mirror_of_another_origin_is_refused() {
         now: Instant::parse(AT, &TimeZone::UTC).unwrap(),
         time_zone: &TimeZone::UTC,
     };
-    let refused = Mirror::open(&desk.origin, options).err().unwrap();
+    let refused = Mirror::open(&fixture.origin, options).err().unwrap();
     assert!(matches!(refused, MirrorError::AnotherStore { .. }), "{refused}");
 }
 
 #[test]
 fn a_second_process_waits_and_is_then_refused() {
-    let desk = pairs();
-    desk.with(|_held| {
-        let path = desk.path();
+    let fixture = pairs();
+    fixture.with(|_held| {
+        let path = fixture.path();
         let options = MirrorOptions {
             path: &path,
-            place: desk.folder.path(),
+            place: fixture.folder.path(),
             session: SessionOptions { busy_timeout: Duration::from_millis(30), ..session() },
             now: Instant::parse(AT, &TimeZone::UTC).unwrap(),
             time_zone: &TimeZone::UTC,
         };
-        assert!(Mirror::open(&desk.origin, options).err().unwrap().is_locked());
+        assert!(Mirror::open(&fixture.origin, options).err().unwrap().is_locked());
     });
 }
 
@@ -527,42 +524,42 @@ const TEXTS: [&str; 6] = [
     "Birds nest under the northern roof.",
 ];
 
-fn happen(desk: &Desk, event: &Event, added: &mut usize, runs: &mut Vec<String>) {
+fn happen(fixture: &Fixture, event: &Event, added: &mut usize, runs: &mut Vec<String>) {
     match *event {
         Event::Add(text) => {
             *added += 1;
-            desk.origin.state().records.push(record(&format!("r{added}"), TEXTS[text]));
+            fixture.origin.state().records.push(record(&format!("r{added}"), TEXTS[text]));
         }
         Event::Edit(at, text) => {
-            let live = desk.origin.live();
+            let live = fixture.origin.live();
             if let Some(id) = live.get(at % live.len().max(1)) {
-                desk.origin.edit(id, TEXTS[text]);
+                fixture.origin.edit(id, TEXTS[text]);
             }
         }
         Event::Delete(at) => {
-            let mut state = desk.origin.state();
+            let mut state = fixture.origin.state();
             let count = state.records.len();
             if count > 0 {
                 state.records.remove(at % count);
             }
         }
         Event::Run => {
-            desk.pull();
-            let (changes, run) = desk.run();
+            fixture.pull();
+            let (changes, run) = fixture.run();
             runs.extend((changes > 0).then_some(run));
         }
         Event::UndoLast => {
             if let Some(run) = runs.pop() {
-                desk.undo(&run);
+                fixture.undo(&run);
             }
         }
         Event::Sync => {
-            desk.sync();
+            fixture.sync();
         }
         Event::Fail(writes) => {
-            desk.origin.state().writes_left = Some(writes);
-            let _ = desk.with(|mirror| mirror.publish());
-            desk.origin.state().writes_left = None;
+            fixture.origin.state().writes_left = Some(writes);
+            let _ = fixture.with(|mirror| mirror.publish());
+            fixture.origin.state().writes_left = None;
         }
     }
 }
@@ -574,22 +571,22 @@ proptest! {
     /// one finds nothing to do.
     #[test]
     fn both_sides_agree_after_a_sync(events in events()) {
-        let desk = Desk::new(InMemory::with(&PAIRS));
-        desk.pull();
+        let fixture = Fixture::new(InMemory::with(&PAIRS));
+        fixture.pull();
         let (mut added, mut runs) = (0, Vec::new());
         for event in &events {
-            happen(&desk, event, &mut added, &mut runs);
+            happen(&fixture, event, &mut added, &mut runs);
         }
-        desk.sync();
-        prop_assert!(desk.sync().units.is_empty());
-        let mut live: Vec<(String, String)> = desk.origin.records().into_iter()
-            .filter(|record| record.standing == OriginStanding::Live)
+        fixture.sync();
+        prop_assert!(fixture.sync().units.is_empty());
+        let mut live: Vec<(String, String)> = fixture.origin.records().into_iter()
+            .filter(|record| record.status == OriginStatus::Live)
             .map(|record| (record.id, record.text)).collect();
         live.sort();
-        let session = Session::open_beside_runs(&desk.path(), &session()).unwrap();
+        let session = Session::open_beside_runs(&fixture.path(), &session()).unwrap();
         let memories = session.read(|reads| reads.mirror_memories()).unwrap();
         let mirrored: Vec<(String, String)> = memories.into_iter()
-            .filter(|(_, memory)| memory.state.standing == OriginStanding::Live)
+            .filter(|(_, memory)| memory.state.status == OriginStatus::Live)
             .map(|(id, memory)| (id, memory.content)).collect();
         prop_assert_eq!(mirrored, live);
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord};
-use memfold_store::origin::{LinkKind, OriginChange, OriginLink, OriginRecord, OriginStanding};
+use memfold_store::origin::{LinkKind, OriginChange, OriginLink, OriginRecord, OriginStatus};
 
 use super::pull::Present;
 
@@ -39,7 +39,7 @@ pub(super) fn differences<E>(
         found.extend(difference.map(|difference| (known.id.clone(), difference)));
     }
     for (id, memory) in &present.memories {
-        let is_new = memory.state.standing == OriginStanding::Live;
+        let is_new = memory.state.status == OriginStatus::Live;
         if is_new && !present.records.contains_key(id) {
             let mut made_of = made_of(id)?;
             if made_of.is_empty() {
@@ -78,7 +78,7 @@ fn attribute_names<'a>(
 /// A record of memfold's after an undo removed its memory.
 fn removed(known: &MirroredRecord, present: &Present) -> Difference {
     let was_made_of = present.records.values().filter(|other| {
-        matches!(&other.published.standing, OriginStanding::Merged { into } if *into == known.id)
+        matches!(&other.published.status, OriginStatus::Merged { into } if *into == known.id)
     });
     Difference {
         change: OriginChange::Remove { before: digest(known), id: known.id.clone() },
@@ -93,7 +93,7 @@ fn changed(
 ) -> Difference {
     let before = known.digest.clone();
     let id = known.id.clone();
-    let (was, is) = (&known.published.standing, &memory.state.standing);
+    let (was, is) = (&known.published.status, &memory.state.status);
     let merged = |state: &MemoryState, other: &MemoryState| -> Vec<String> {
         state.merged.iter().filter(|id| !other.merged.contains(id)).cloned().collect()
     };
@@ -102,20 +102,20 @@ fn changed(
     let survivors = [was, is].into_iter().filter_map(into);
     let along = survivors.chain(added.iter().cloned()).chain(released).collect();
     let change = match is {
-        OriginStanding::Live if memory.state == known.pulled => {
-            let standing = OriginStanding::Live;
-            let record = Box::new(OriginRecord { standing, ..known.record.clone() });
+        OriginStatus::Live if memory.state == known.pulled => {
+            let status = OriginStatus::Live;
+            let record = Box::new(OriginRecord { status, ..known.record.clone() });
             OriginChange::Restore { before: digest(known), record }
         }
-        OriginStanding::Live if *was != OriginStanding::Live => OriginChange::Restore {
+        OriginStatus::Live if *was != OriginStatus::Live => OriginChange::Restore {
             before: digest(known),
             record: Box::new(desired(&known.record, memory, &known.pulled, attributes)),
         },
-        OriginStanding::Live => {
+        OriginStatus::Live => {
             let record = Box::new(desired(&known.record, memory, &known.pulled, attributes));
             OriginChange::Update { before, record, merged: added }
         }
-        OriginStanding::Merged { .. } | OriginStanding::Archived => {
+        OriginStatus::Merged { .. } | OriginStatus::Archived => {
             OriginChange::Retire { before, id, into: into(is), reason: String::new() }
         }
     };
@@ -127,10 +127,10 @@ fn digest(known: &MirroredRecord) -> Option<String> {
     Some(known.digest.clone()).filter(|digest| !digest.is_empty())
 }
 
-fn into(standing: &OriginStanding) -> Option<String> {
-    match standing {
-        OriginStanding::Merged { into } => Some(into.clone()),
-        OriginStanding::Live | OriginStanding::Archived => None,
+fn into(status: &OriginStatus) -> Option<String> {
+    match status {
+        OriginStatus::Merged { into } => Some(into.clone()),
+        OriginStatus::Live | OriginStatus::Archived => None,
     }
 }
 
@@ -182,7 +182,7 @@ fn desired(
         importance: *importance,
         access_count: *access_count,
         links: record.links.iter().cloned().chain(links).collect(),
-        standing: OriginStanding::Live,
+        status: OriginStatus::Live,
         ..record.clone()
     }
 }

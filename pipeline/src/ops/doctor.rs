@@ -8,7 +8,7 @@ use memfold_core::{SkipReason, Snapshot};
 use memfold_index::{NoProgress, Progress};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
-    Checkup, Finding, Health, HealthStatus, Mend, Rival, Severity, findings, health,
+    Checkup, Finding, Health, HealthStatus, Mend, OtherConsolidator, Severity, findings, health,
 };
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub struct DoctorDocument<'a> {
     /// Models and their vectors.
     spaces: Option<Vec<SpaceDocument<'a>>>,
     /// Traces of other consolidators.
-    rivals: &'a [Rival],
+    other_consolidators: &'a [OtherConsolidator],
     notes: Option<&'a [String]>,
     findings: &'a [Finding],
 }
@@ -163,7 +163,7 @@ impl Examined {
             spaces: snapshot.map(|snapshot| {
                 snapshot.spaces.iter().zip(&self.checkup.vectors).map(space).collect()
             }),
-            rivals: &self.checkup.facts.rivals,
+            other_consolidators: &self.checkup.facts.other_consolidators,
             notes: snapshot.map(|snapshot| &*snapshot.notes),
             findings: &self.findings,
         }

@@ -90,7 +90,7 @@ pub fn explain(db: &Path, settings: &Settings, id: &str, depth: u32) -> Result<E
     let explanation = store
         .explain_memory(&id, &time_zone, now)
         .map_err(|error| Failure::of("read what is known of the memory", &error))?;
-    let status = explanation.resolved.whereabouts;
+    let status = explanation.resolved.status;
     if status == Status::Unknown {
         let message = format!("{} is not in this store", excerpt(id.as_str(), ID_CHARS));
         return Err(Failure::plain(message, "check the id and the store"));

@@ -23,8 +23,8 @@ pub struct ForgetRequest {
     /// The memory's id.
     pub id: String,
     /// Also forget the memories that were merged into it.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub with_absorbed: bool,
+    #[cfg_attr(feature = "clap", arg(long, alias = "with-absorbed"))]
+    pub with_merged: bool,
     /// Also delete the reports and backups of memfold that name it or may hold it.
     #[cfg_attr(feature = "clap", arg(long))]
     pub everywhere: bool,
@@ -64,11 +64,11 @@ pub fn forget(
     at: Option<&str>,
     writes: bool,
 ) -> Result<ForgetDocument, Failure> {
-    let (id, with_absorbed) = (&MemoryId::new(&*request.id), request.with_absorbed);
+    let (id, with_merged) = (&MemoryId::new(&*request.id), request.with_merged);
     if !writes {
         let time_zone = settings.time_zone()?;
         let (now, opened) = (now(at, &time_zone)?, open_store(store, settings)?);
-        let erasure = preview_forget(&opened, id, with_absorbed, &time_zone, now)
+        let erasure = preview_forget(&opened, id, with_merged, &time_zone, now)
             .map_err(|error| Failure::of("forget", &error))?;
         return Ok(ForgetDocument {
             schema_version: 1,
@@ -81,7 +81,7 @@ pub fn forget(
         });
     }
     let forgotten = run_upkeep(store, settings, at, "forget", "forget", |session, run| {
-        upkeep::forget(session, id, with_absorbed, run)
+        upkeep::forget(session, id, with_merged, run)
     })?;
     let indexes = indexes(store, request, &forgotten.erasure)?;
     remove_indexes(&indexes)?;

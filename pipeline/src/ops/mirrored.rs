@@ -375,11 +375,11 @@ impl Synchronization<'_> {
                 ));
             }
         }
-        if !pulled.taken_back.is_empty() {
-            let count = counted(pulled.taken_back.len() as u64, "memory", "memories");
+        if !pulled.undone.is_empty() {
+            let count = counted(pulled.undone.len() as u64, "memory", "memories");
             listener.note(&format!(
                 "note: others changed {count} that a run had changed: what the run did to them was \
-                 taken back and will be planned anew"
+                 undone and will be planned anew"
             ));
         }
         if pulled.is_unfinished && !publishes {

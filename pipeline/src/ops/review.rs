@@ -38,7 +38,7 @@ pub struct FlagsDocument<'a> {
 struct FlagDocument<'a> {
     /// The name of the pair: 16 hex digits.
     key: &'a str,
-    /// `contradiction`, `update`, or `near` where a save did not fold them.
+    /// `contradiction`, `update`, or `near` where a save did not merge them.
     kind: &'static str,
     /// The memories, smaller id first.
     ids: &'a [String; 2],

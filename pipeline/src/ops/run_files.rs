@@ -262,8 +262,8 @@ fn log_line(action: &Action, unit: &UnitOutcome) -> String {
     let rule = &action.rationale.rule_id;
     let reasons = || action.rationale.reasons.join("; ");
     match (action.action, &action.target_ids[..]) {
-        (ActionType::Merge | ActionType::ProposeMerge, [survivor, absorbed @ ..]) => {
-            log_lines::merge(survivor, absorbed, rule)
+        (ActionType::Merge | ActionType::ProposeMerge, [survivor, merged @ ..]) => {
+            log_lines::merge(survivor, merged, rule)
         }
         (ActionType::Promote, [id, ..]) => {
             let from = unit.importance_before.unwrap_or(IMPORTANCE_DEFAULT);

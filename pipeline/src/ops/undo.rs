@@ -24,7 +24,7 @@ use crate::machine::{self, Stopwatch};
 /// The name of the last run.
 const LATEST: &str = "latest";
 
-/// What of a run is taken back.
+/// What of a run is undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
@@ -39,7 +39,7 @@ pub struct UndoRequest {
     #[schemars(description = "Only the unit with this action.")]
     pub action: Option<String>,
     /// Only this memory: an archived one lives again, alone, apart from what it was merged into; of
-    /// another, the last unit that changed it is taken back.
+    /// another, the last unit that changed it is undone.
     #[serde(skip)]
     #[cfg_attr(feature = "clap", arg(long, value_name = "ID"))]
     pub memory: Option<String>,
@@ -59,13 +59,13 @@ pub struct UndoRequest {
 pub struct UndoDocument<'a> {
     schema_version: u32,
     mode: Mode,
-    /// What was to be taken back, in words.
+    /// What was to be undone, in words.
     target: String,
     /// The run that took it back; `null` for a dry run.
     run_id: Option<&'a str>,
     /// How that run ended: `done`, `partial`, `interrupted` or `failed`; `null` for a dry run.
     state: Option<&'static str>,
-    /// Units that were taken back (applied), or left as they are; `null` for a dry run.
+    /// Units that were undone (applied), or left as they are; `null` for a dry run.
     executed: Option<Executed>,
     /// Units that were not tried; `null` for a dry run.
     remaining: Option<u64>,
@@ -127,7 +127,7 @@ fn latest_run(store: &BrainDb) -> Result<String, Failure> {
     latest.map(|run| run.run_id).ok_or_else(|| {
         Failure::plain(
             "no run has anything to take back",
-            "`memfold runs DB` lists them; saves and undos are taken back by their own ids",
+            "`memfold runs DB` lists them; saves and undos are undone by their own ids",
         )
         .of_kind(FailureKind::NotFound)
     })
@@ -203,7 +203,7 @@ pub fn is_archived(
     let resolved = open_store(store, settings)?.resolve(id, &time_zone, now(at, &time_zone)?);
     let resolved = resolved.map_err(|error| Failure::of("look for the memory", &error))?;
     let archived = [Status::Merged, Status::Archived, Status::Moved];
-    Ok(archived.contains(&resolved.whereabouts))
+    Ok(archived.contains(&resolved.status))
 }
 
 /// Lists archived memories that were edited since, or lack their survivor.

@@ -8,7 +8,7 @@ use memfold_core::time::Instant;
 use memfold_guard::Side;
 use memfold_guard::text::strict_key;
 use memfold_guard::{Guard, Reading, Verdict};
-use memfold_store::brain_db::{FlagKind, Ghost, SpaceShapes, StoreReader};
+use memfold_store::brain_db::{FlagKind, MergedRow, SpaceShapes, StoreReader};
 
 use super::Incoming;
 use super::answer::Decision;
@@ -19,7 +19,7 @@ use crate::lookup::SearchError;
 /// Matches that are tried for replacement by the new memory.
 const TRIED_MAX: usize = 8;
 /// A memory that more were merged into is left to a whole run.
-const GHOSTS_MAX: usize = 512;
+const MERGED_MAX: usize = 512;
 
 /// The decision, with the position of the affected memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,11 +137,11 @@ fn is_better_kept(found: &Match, incoming: &Incoming) -> bool {
 pub(super) fn same(equal: &Equal) -> String {
     match equal {
         Equal::Live(memory) => format!("the same text as {}", memory.id),
-        Equal::Folded { ghost, into, superseded: false } => {
-            format!("the same text as {ghost}, which was merged into {}", into.id)
+        Equal::Merged { merged_row, into, superseded: false } => {
+            format!("the same text as {merged_row}, which was merged into {}", into.id)
         }
-        Equal::Folded { ghost, into, superseded: true } => {
-            format!("the same text as {ghost}, whose place {} was given", into.id)
+        Equal::Merged { merged_row, into, superseded: true } => {
+            format!("the same text as {merged_row}, whose place {} was given", into.id)
         }
         Equal::Archived { memory } => {
             format!("the same text as {}, which was archived unused", memory.id)
@@ -190,29 +190,34 @@ impl Fitness<'_> {
         }
         let space =
             self.gathered.space.as_ref().map(|(space, shapes)| SpaceShapes { space, shapes });
-        let Some(ghosts) = self.reader.ghosts(&found.memory, space, GHOSTS_MAX)? else {
-            return Ok(Some(format!("like {id}, into which more than {GHOSTS_MAX} were merged")));
+        let Some(merged_rows) = self.reader.merged_rows(&found.memory, space, MERGED_MAX)? else {
+            return Ok(Some(format!("like {id}, into which more than {MERGED_MAX} were merged")));
         };
         let own = strict_key(&found.memory.content);
-        let apart = |ghost: &Ghost| {
-            self.kept_apart(self.rules.guard.get(), reading, ghost)
-                .filter(|_| strict_key(&ghost.content) != own)
+        let apart = |merged_row: &MergedRow| {
+            self.kept_apart(self.rules.guard.get(), reading, merged_row)
+                .filter(|_| strict_key(&merged_row.content) != own)
                 .map(|reason| format!("like {id}, but {reason}"))
         };
-        Ok(ghosts.iter().find_map(apart))
+        Ok(merged_rows.iter().find_map(apart))
     }
 
     /// Why the new memory cannot replace a memory that was once merged into its match.
-    fn kept_apart(&self, guard: &Guard, reading: &Reading, ghost: &Ghost) -> Option<String> {
-        let id = &ghost.id;
-        let both = ghost.vector.as_deref().zip(self.vector);
+    fn kept_apart(
+        &self,
+        guard: &Guard,
+        reading: &Reading,
+        merged_row: &MergedRow,
+    ) -> Option<String> {
+        let id = &merged_row.id;
+        let both = merged_row.vector.as_deref().zip(self.vector);
         let similarity = both.and_then(|(vector, query)| self.rules.similarity(query, vector));
         let threshold = self.rules.check.auto_dedup_threshold;
         if let Some(similarity) = similarity.filter(|found| *found < threshold) {
             let similarity = similarity.get();
             return Some(format!("{id}, merged into it, is at {similarity:.4}"));
         }
-        let old = guard.read(&ghost.content);
+        let old = guard.read(&merged_row.content);
         let judgement = guard.judge(&old, reading);
         if judgement.says_all(Side::Right) {
             return None;
@@ -245,7 +250,7 @@ pub(super) fn said_again(weighed: &Weighed, equal: &Equal, incoming: &Incoming) 
     if is_retry(equal, incoming) {
         return touch();
     }
-    if let Equal::Folded { into, superseded, .. } = equal {
+    if let Equal::Merged { into, superseded, .. } = equal {
         let at = weighed.matches.iter().position(|found| found.memory.id == into.id);
         let speaks_against = |at: &usize| *superseded || contradicts(&weighed.matches[*at]);
         if let Some(at) = at.filter(speaks_against) {
@@ -266,7 +271,7 @@ pub(super) fn said_again(weighed: &Weighed, equal: &Equal, incoming: &Incoming) 
         differing(found)
     );
     let choice = match equal {
-        Equal::Live(_) | Equal::Folded { .. } => Choice::TouchAndFlag { against },
+        Equal::Live(_) | Equal::Merged { .. } => Choice::TouchAndFlag { against },
         Equal::Archived { .. } => Choice::Flag { at: against, kind: FlagKind::Contradiction },
     };
     Decided { choice, reason }
@@ -276,7 +281,7 @@ pub(super) fn said_again(weighed: &Weighed, equal: &Equal, incoming: &Incoming) 
 fn is_retry(equal: &Equal, incoming: &Incoming) -> bool {
     let Some(id) = incoming.id.as_deref() else { return false };
     equal.memory().id.as_str() == id
-        || matches!(equal, Equal::Folded { ghost, .. } if ghost.as_str() == id)
+        || matches!(equal, Equal::Merged { merged_row, .. } if merged_row.as_str() == id)
 }
 
 /// Returns the newest match that contradicts a repeated memory and is newer than it.

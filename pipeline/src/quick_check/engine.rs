@@ -403,7 +403,7 @@ pub enum SaveError {
     },
     /// A save of this key was done, and a memory that its answer names was forgotten since.
     #[error(
-        "the save of this key was carried out, and its memory, or one that it names, was forgotten since"
+        "the save of this key was stored, and its memory, or one that it names, was forgotten since"
     )]
     Forgotten,
     /// Another memory has the id.

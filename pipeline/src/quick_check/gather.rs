@@ -36,7 +36,7 @@ pub(super) struct Gathered {
     /// Memories with a near vector; `None`: not searched.
     pub(super) near: Option<NearRows>,
     /// The vector of a memory that says the very same, where the new one came without one.
-    pub(super) lent: Option<Vec<f32>>,
+    pub(super) reused: Option<Vec<f32>>,
     /// Whether texts are compared by the built-in embedding, in a store without vectors, or with
     /// some.
     pub(super) by_words: Option<StoreVectors>,
@@ -94,7 +94,7 @@ pub(super) fn gather(
     let fitting = index.zip(reaches).filter(|(_, reaches)| !reaches.is_lost());
     put(&mut |found| {
         // A second try begins anew.
-        (found.texts, found.near, found.lent) = (None, None, None);
+        (found.texts, found.near, found.reused) = (None, None, None);
         found.marks = Some(marks.clone());
         if index.is_some() && fitting.is_none() {
             found.notes.push(format!(
@@ -114,9 +114,9 @@ pub(super) fn gather(
     };
     let (rows, is_complete) = texts_since(reader, from, most, wanted.incoming, &mut texts)?;
     let lends = is_complete && wanted.lends && wanted.incoming.vector.is_none();
-    let lent = if lends { lent(reader, fitting, &texts, wanted.incoming)? } else { None };
+    let reused = if lends { reused(reader, fitting, &texts, wanted.incoming)? } else { None };
     let by_words = match (&wanted.incoming.text, &wanted.incoming.vector) {
-        (Some(text), None) if lent.is_none() => by_words(reader, text, &mut texts)?,
+        (Some(text), None) if reused.is_none() => by_words(reader, text, &mut texts)?,
         _ => None,
     };
     put(&mut |found| {
@@ -130,7 +130,7 @@ pub(super) fn gather(
         }
     });
     let given = wanted.incoming.vector.as_deref().filter(|_| is_complete);
-    let Some(vector) = given.or(lent.as_deref()) else { return Ok(()) };
+    let Some(vector) = given.or(reused.as_deref()) else { return Ok(()) };
     let (space, shapes) = space_of(reader, fitting, wanted.incoming, vector)?;
     let is_bare = rows > 0 && fitting.is_none() && !reader.has_any_embedding()?;
     let looked = match misfit(wanted.incoming, vector, &space) {
@@ -142,10 +142,10 @@ pub(super) fn gather(
     put(&mut |found| {
         match &looked {
             Ok(near) => found.near = Some(near.clone()),
-            Err(note) if lent.is_none() => found.notes.push(note.clone()),
+            Err(note) if reused.is_none() => found.notes.push(note.clone()),
             Err(_) => return,
         }
-        found.lent.clone_from(&lent);
+        found.reused.clone_from(&reused);
         if is_bare {
             found.notes.push(NO_VECTORS.to_owned());
         }
@@ -197,7 +197,7 @@ fn space_of(
 
 /// Finds the vector of a memory, live or merged, with the same text as the new one: contradictions
 /// of a repeated text are near to it.
-fn lent(
+fn reused(
     reader: &StoreReader<'_>,
     fitting: Option<(&StoreIndex, Reaches)>,
     ids: &[String],
@@ -210,8 +210,8 @@ fn lent(
         let memory = reader.remembered(id)?.filter(|memory| {
             matches!(memory.status, Status::Live | Status::Merged) && says(&memory.content)
         });
-        let Some(Memory { merged_into: folded_into, .. }) = memory else { continue };
-        let live = folded_into.as_ref().map_or(id.as_str(), |survivor| survivor.as_str());
+        let Some(Memory { merged_into, .. }) = memory else { continue };
+        let live = merged_into.as_ref().map_or(id.as_str(), |survivor| survivor.as_str());
         let shapes = match (fitting, &mut read_shapes) {
             (Some((index, _)), _) => &index.origin().shapes,
             (None, Some(shapes)) => &*shapes,
@@ -225,9 +225,9 @@ fn lent(
                 VectorSpace { model: shapes.model(None).into(), dim }
             }
         };
-        let vector = match folded_into {
+        let vector = match merged_into {
             None => reader.vector(id, SpaceShapes { space: &space, shapes })?,
-            Some(_) => reader.vector_of_ghost(id, SpaceShapes { space: &space, shapes })?,
+            Some(_) => reader.vector_of_merged(id, SpaceShapes { space: &space, shapes })?,
         };
         if vector.is_some() {
             return Ok(vector);
@@ -254,7 +254,7 @@ pub(super) fn catch_up(
             return Ok(false);
         }
     }
-    let query = wanted.incoming.vector.as_deref().or(gathered.lent.as_deref());
+    let query = wanted.incoming.vector.as_deref().or(gathered.reused.as_deref());
     if let (Some(near), Some((space, shapes)), Some(vector)) =
         (&mut gathered.near, &gathered.space, query)
     {
@@ -342,7 +342,7 @@ fn near_since(
     let mut rows = 0;
     reader.since(reaches, space, |id, vector| {
         rows += 1;
-        let norms = (squared_norm, kernels.dot(vector, vector));
+        let norms = [squared_norm, kernels.dot(vector, vector)];
         let similarity = kernels.similarity(query, vector, norms);
         if let Some(similarity) = similarity.filter(|found| *found >= wanted.least) {
             near.push(id, similarity);

@@ -8,6 +8,7 @@ use memfold_core::memory::VectorSpace;
 use memfold_core::time::Instant;
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{Reach, StoreReader};
+use memfold_store::reading::ModelShapes;
 
 /// One in this many memories nearly repeats one of the store; the others are new.
 const KNOWN_EACH: usize = 4;
@@ -32,12 +33,12 @@ impl QuickCheck {
                 let ids = (0..columns.len()).step_by(step).take(count.saturating_mul(2));
                 let ids = ids.map(|row| Ok(columns.id_at(Row(row as u32))?.to_owned()));
                 let ids: Result<Vec<String>, SearchError> = ids.collect();
-                rows(reader, &ids?, (Some(&space), &origin.shapes))
+                rows(reader, &ids?, Some(&space), &origin.shapes)
             }
             None => {
                 let mut ids = Vec::new();
                 reader.texts_since(Reach::START, count, |id, _| ids.push(id.to_owned()))?;
-                rows(reader, &ids, (None, &reader.shapes()?))
+                rows(reader, &ids, None, &reader.shapes()?)
             }
         })?;
         let bent = |at: usize| {
@@ -57,11 +58,12 @@ impl QuickCheck {
 fn rows(
     reader: &StoreReader<'_>,
     ids: &[String],
-    space: (Option<&VectorSpace>, &memfold_store::reading::ModelShapes),
+    space: Option<&VectorSpace>,
+    shapes: &ModelShapes,
 ) -> Result<Vec<(String, Vec<f32>)>, SearchError> {
     let mut rows: Vec<(String, Vec<f32>)> = Vec::with_capacity(ids.len());
     for id in ids {
-        if let Some(live) = reader.live(id, space.0, space.1)?
+        if let Some(live) = reader.live(id, space, shapes)?
             && rows.first().is_none_or(|(_, first)| first.len() == live.vector.len())
         {
             rows.push((live.memory.content.into(), live.vector));

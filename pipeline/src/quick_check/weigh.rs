@@ -21,7 +21,7 @@ use crate::lookup::SearchError;
 /// Matches that are judged.
 pub(super) const MATCHES_MAX: usize = 100;
 /// Steps from a merged memory to its live survivor; more is a circle.
-const FOLDS_MAX: usize = 10_000;
+const MERGES_MAX: usize = 10_000;
 
 /// The rules by which is judged.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub(super) struct Rules<'a> {
 impl Rules<'_> {
     /// Returns the canonical similarity of two vectors of one dimension.
     pub(super) fn similarity(&self, left: &[f32], right: &[f32]) -> Option<Similarity> {
-        let norms = (self.kernels.dot(left, left), self.kernels.dot(right, right));
+        let norms = [self.kernels.dot(left, left), self.kernels.dot(right, right)];
         self.kernels.similarity(left, right, norms)
     }
 }
@@ -48,7 +48,7 @@ pub(super) enum Equal {
     /// A live memory.
     Live(Box<Memory>),
     /// A memory that was merged into a live one. `superseded`: a person let something else take its place.
-    Folded { ghost: MemoryId, into: Box<Memory>, superseded: bool },
+    Merged { merged_row: MemoryId, into: Box<Memory>, superseded: bool },
     /// A memory that a rule archived.
     Archived { memory: Box<Memory> },
 }
@@ -151,9 +151,9 @@ impl Weighing<'_> {
                     let Some(survivor) = same.and_then(|memory| memory.merged_into) else {
                         continue;
                     };
-                    let ghost = MemoryId::new(id.as_str());
-                    if let Some((into, superseded)) = self.live_end(&ghost, survivor)? {
-                        self.weighed.equal.push(Equal::Folded { ghost, into, superseded });
+                    let merged_row = MemoryId::new(id.as_str());
+                    if let Some((into, superseded)) = self.live_end(&merged_row, survivor)? {
+                        self.weighed.equal.push(Equal::Merged { merged_row, into, superseded });
                     }
                 }
             }
@@ -172,12 +172,12 @@ impl Weighing<'_> {
     /// take its place on the way.
     fn live_end(
         &self,
-        ghost: &MemoryId,
+        merged_row: &MemoryId,
         survivor: MemoryId,
     ) -> Result<Option<(Box<Memory>, bool)>, SearchError> {
-        let (mut from, mut id) = (ghost.clone(), survivor);
+        let (mut from, mut id) = (merged_row.clone(), survivor);
         let mut superseded = false;
-        for _ in 0..FOLDS_MAX {
+        for _ in 0..MERGES_MAX {
             superseded = superseded || self.reader.is_superseded(from.as_str(), &id)?;
             let Some(memory) = self.reader.remembered(id.as_str())? else { return Ok(None) };
             if memory.status == Status::Live {
@@ -195,7 +195,7 @@ impl Weighing<'_> {
     fn opponents(&mut self) -> Result<(), SearchError> {
         let Some(equal) = self.weighed.equal.first() else { return Ok(()) };
         let into = match equal {
-            Equal::Folded { into, .. } => Some((**into).clone()),
+            Equal::Merged { into, .. } => Some((**into).clone()),
             Equal::Live(_) | Equal::Archived { .. } => None,
         };
         if let Some(memory) = equal.live() {
@@ -241,8 +241,8 @@ impl Weighing<'_> {
     /// Returns the vector that others are compared with: the new memory's, or that of one of the same text, as far as it may
     /// be compared with that one.
     fn query(&self) -> Option<&[f32]> {
-        let lent = self.gathered.lent.as_deref().filter(|_| !self.weighed.equal.is_empty());
-        self.incoming.vector.as_deref().or(lent)
+        let reused = self.gathered.reused.as_deref().filter(|_| !self.weighed.equal.is_empty());
+        self.incoming.vector.as_deref().or(reused)
     }
 
     /// Compares a memory with the new one, unless it says the same or is no longer near.
@@ -323,7 +323,7 @@ impl Equal {
     const fn rank(&self) -> u8 {
         match self {
             Self::Live(_) => 0,
-            Self::Folded { .. } => 1,
+            Self::Merged { .. } => 1,
             Self::Archived { .. } => 2,
         }
     }
@@ -331,7 +331,7 @@ impl Equal {
     /// The memory that says it, or did.
     pub(super) fn memory(&self) -> &Memory {
         match self {
-            Self::Live(memory) | Self::Folded { into: memory, .. } | Self::Archived { memory } => {
+            Self::Live(memory) | Self::Merged { into: memory, .. } | Self::Archived { memory } => {
                 memory
             }
         }
@@ -340,7 +340,7 @@ impl Equal {
     /// The live memory that says it.
     pub(super) fn live(&self) -> Option<&Memory> {
         match self {
-            Self::Live(memory) | Self::Folded { into: memory, .. } => Some(memory),
+            Self::Live(memory) | Self::Merged { into: memory, .. } => Some(memory),
             Self::Archived { .. } => None,
         }
     }

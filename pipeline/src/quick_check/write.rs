@@ -10,7 +10,7 @@ use crate::execute::{carry_out_alone, changes_of, unreadable, write_unit};
 use memfold_core::journal::{Change, ColumnChange, Record, RowKey, Table};
 use memfold_core::memory::{CategoryList, Memory, MemoryId};
 use memfold_core::merge::{
-    MemoryRow, MergeContext, Step, absorb_variants, lineage, merge_of_two, near_flag, set_columns,
+    MemoryRow, MergeContext, Step, lineage, merge_of_two, merge_variants, near_flag, set_columns,
 };
 use memfold_core::plan::{
     Action, ActionType, Evidence, Rationale, proof_steps, protected_by, signal_kinds,
@@ -179,7 +179,7 @@ impl<'a> Writing<'a> {
             let variant = self.free_id()?;
             self.insert_row(&variant, false)?;
             let variant = MemoryId::new(variant);
-            self.absorb_variant(&variant, &id, run)?;
+            self.merge_variant(&variant, &id, run)?;
             changes.push(lineage(&variant, &id, None, RULE, "the same text in another spelling"));
         }
         let run = self.record(run, "touch", ActionType::Noop, vec![id], &changes)?;
@@ -187,7 +187,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Merges a row that was just inserted into the memory that says the same.
-    fn absorb_variant(
+    fn merge_variant(
         &self,
         variant: &MemoryId,
         survivor: &MemoryId,
@@ -197,8 +197,7 @@ impl<'a> Writing<'a> {
         let SaveRun { run_id, units, .. } = self.run_of_today(run)?;
         let mark = Mark { run_id, unit: *units + 1, at: &self.at };
         let rows = self.writes.leaving_rows(&self.layout, vec![row], [variant])?;
-        let changes =
-            absorb_variants(&rows, survivor, &self.context(run_id)).map_err(unreadable)?;
+        let changes = merge_variants(&rows, survivor, &self.context(run_id)).map_err(unreadable)?;
         Ok(apply_to_new_row(self.writes, &self.layout, &mark, &changes)?)
     }
 
@@ -226,8 +225,9 @@ impl<'a> Writing<'a> {
             return Ok(true);
         }
         self.look_up(|reader| {
-            let ghosts = reader.ghosts(memory, None, VARIANTS_MAX)?;
-            Ok(ghosts.is_none_or(|ghosts| ghosts.iter().any(|g| *g.content == *self.text)))
+            let merged_rows = reader.merged_rows(memory, None, VARIANTS_MAX)?;
+            Ok(merged_rows
+                .is_none_or(|merged_rows| merged_rows.iter().any(|g| *g.content == *self.text)))
         })
     }
 

@@ -224,7 +224,8 @@ pub struct OriginRecord {
     /// Its vector with the model that made it, where the origin keeps one.
     pub vector: Option<(String, Vec<f32>)>,
     /// Its status.
-    pub standing: OriginStanding,
+    #[serde(rename = "standing")] // the name on disk, which [`mark`](Self::mark) hashes
+    pub status: OriginStatus,
     /// Where it stands, for people: a path relative to the origin and a position.
     pub place: String,
     /// The record exactly as written.
@@ -233,7 +234,7 @@ pub struct OriginRecord {
 
 /// Whether a record counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OriginStanding {
+pub enum OriginStatus {
     /// It counts.
     #[default]
     Live,

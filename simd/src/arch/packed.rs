@@ -7,13 +7,15 @@ use crate::panel::{GroupBiases, GroupStep};
 /// between two lines of the cache.
 pub(crate) fn steps(codes: &[i8]) -> Option<&[GroupStep]> {
     // SAFETY: a step is an array of i8, for which all bits are valid.
-    whole(unsafe { codes.align_to() })
+    let (before, steps, after) = unsafe { codes.align_to() };
+    whole([before, after], steps)
 }
 
 /// Returns numbers as biases of groups, on the same terms.
 pub(crate) fn group_biases(biases: &[i32]) -> Option<&[GroupBiases]> {
     // SAFETY: biases of a group are two arrays of i32 without padding, for which all bits are valid.
-    whole(unsafe { biases.align_to() })
+    let (before, groups, after) = unsafe { biases.align_to() };
+    whole([before, after], groups)
 }
 
 /// Returns steps as codes.
@@ -29,8 +31,7 @@ pub(crate) fn biases(biases: &[GroupBiases]) -> &[i32] {
 }
 
 /// Returns the middle part of an `align_to` result if the other two are empty.
-fn whole<'a, T, U>(aligned: (&'a [T], &'a [U], &'a [T])) -> Option<&'a [U]> {
-    let (before, between, after) = aligned;
+fn whole<'a, T, U>([before, after]: [&'a [T]; 2], between: &'a [U]) -> Option<&'a [U]> {
     (before.is_empty() && after.is_empty()).then_some(between)
 }
 

@@ -58,14 +58,14 @@ impl Case {
         Self { dim, row_codes, row_biases, column_codes, column_biases, is_i7: true }
     }
 
-    fn constant(shape: (usize, usize, usize), codes: (i8, i8), biases: (i32, i32)) -> Self {
-        let (row_count, column_count, dim) = shape;
+    fn constant(shape: [usize; 3], codes: [i8; 2], biases: [i32; 2]) -> Self {
+        let [row_count, column_count, dim] = shape;
         Self {
             dim,
-            row_codes: vec![codes.0; row_count * dim],
-            row_biases: vec![biases.0; row_count],
-            column_codes: vec![codes.1; column_count * dim],
-            column_biases: vec![biases.1; column_count],
+            row_codes: vec![codes[0]; row_count * dim],
+            row_biases: vec![biases[0]; row_count],
+            column_codes: vec![codes[1]; column_count * dim],
+            column_biases: vec![biases[1]; column_count],
             is_i7: false,
         }
     }
@@ -212,14 +212,14 @@ fn codes_of_seven_bits_in_every_shape() {
 #[test]
 fn extreme_codes_at_the_edge_of_the_test() {
     let mut panel = ColumnPanel::default();
-    let shape = (13, 33, 64);
-    for codes in [(-128, -128), (-128, 127), (127, -128), (127, 127), (0, -128), (-128, 0), (1, -1)]
+    let shape = [13, 33, 64];
+    for codes in [[-128, -128], [-128, 127], [127, -128], [127, 127], [0, -128], [-128, 0], [1, -1]]
     {
-        let sum = i32::from(codes.0) * i32::from(codes.1) * 64;
+        let sum = i32::from(codes[0]) * i32::from(codes[1]) * 64;
         // Score 0 passes, −1 does not; and the bias may stand on either side.
-        for biases in [(-sum, 0), (0, -sum), (BIAS_MAX / 2 - sum, -BIAS_MAX / 2)] {
+        for biases in [[-sum, 0], [0, -sum], [BIAS_MAX / 2 - sum, -BIAS_MAX / 2]] {
             assert_eq!(Case::constant(shape, codes, biases).check(&mut panel), 13 * 33);
-            let below = (biases.0, biases.1 - 1);
+            let below = [biases[0], biases[1] - 1];
             assert_eq!(Case::constant(shape, codes, below).check(&mut panel), 0);
         }
     }
@@ -229,9 +229,9 @@ fn extreme_codes_at_the_edge_of_the_test() {
 fn the_largest_sums_do_not_wrap() {
     let mut panel = ColumnPanel::default();
     for (codes, bias, expected) in
-        [((-128, -128), BIAS_MAX, 6), ((-128, 127), -BIAS_MAX, 0), ((127, -128), -BIAS_MAX, 0)]
+        [([-128, -128], BIAS_MAX, 6), ([-128, 127], -BIAS_MAX, 0), ([127, -128], -BIAS_MAX, 0)]
     {
-        let case = Case::constant((2, 3, DIM_MAX), codes, (bias, bias));
+        let case = Case::constant([2, 3, DIM_MAX], codes, [bias, bias]);
         assert_eq!(case.check(&mut panel), expected);
     }
 }
@@ -243,10 +243,10 @@ fn extreme_biases_never_make_padding_pass() {
         [(BIAS_MAX, BIAS_MAX), (BIAS_MAX, -BIAS_MAX), (-BIAS_MAX, BIAS_MAX), (-BIAS_MAX, -BIAS_MAX)]
     {
         let expected = if row_bias + column_bias >= 0 { 35 } else { 0 };
-        let case = Case::constant((5, 7, 8), (0, 0), (row_bias, column_bias));
+        let case = Case::constant([5, 7, 8], [0, 0], [row_bias, column_bias]);
         assert_eq!(case.check(&mut panel), expected);
         // The shift's correction must not lift it either.
-        let case = Case::constant((1, 1, 64), (-128, -128), (row_bias, column_bias));
+        let case = Case::constant([1, 1, 64], [-128, -128], [row_bias, column_bias]);
         case.check(&mut panel);
     }
 }

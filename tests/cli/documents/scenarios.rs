@@ -29,7 +29,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     let scenario = |dir, steps| Scenario { dir, steps };
     vec![
         scenario(reviewing::dir, runs()),
-        scenario(reviewing::dir, taken_back()),
+        scenario(reviewing::dir, undone()),
         scenario(TestFolder::with_sample, sample()),
         scenario(TestFolder::with_pair, lookups()),
         scenario(with_files, files()),
@@ -96,7 +96,7 @@ fn runs() -> Vec<Step> {
 }
 
 /// A run is undone, except for a memory that somebody edited since.
-fn taken_back() -> Vec<Step> {
+fn undone() -> Vec<Step> {
     let execute = ["consolidate", "brain.db", "--now", NOW, "--execute", "--max-change-share", "1"];
     vec![
         says("consolidate", &[&execute[..], &["--set", "merge.absorbed=archive"]].concat()),

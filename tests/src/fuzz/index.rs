@@ -121,7 +121,7 @@ fn check<E>(
     for &Neighbor { row, similarity } in found {
         assert!(row.index() < matrix.len() && similarity >= least);
         let vector = matrix.vector(row);
-        let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
+        let norms = [kernels.dot(query, query), kernels.dot(vector, vector)];
         assert_eq!(kernels.similarity(query, vector, norms), Some(similarity));
     }
     assert!(found.is_sorted());

@@ -315,7 +315,7 @@ fn moved_rows_are_neither_visible_nor_gone() {
 }
 
 #[test]
-fn folded_rows_that_lost_their_survivor_or_were_edited_can_be_restored() {
+fn merged_rows_without_survivor_or_edited_can_be_restored() {
     let (_folder, path) = own_store(
         "UPDATE stm SET source = 'archived:{\"merged_into\": \"stm_000000000005\"}' WHERE rowid IN (2, 3);
          INSERT INTO memfold_lineage(absorbed_id, survivor_id, run_id, unit, at, active) VALUES
@@ -356,11 +356,11 @@ fn other_consolidators_show_in_the_data() {
          UPDATE stm SET content = '[CONSOLIDATED] x' WHERE rowid = 4",
     );
     std::fs::write(folder.path().join("consolidations.db"), "").unwrap();
-    let rivals = check(&path).facts.rivals;
-    let rows: Vec<_> = rivals.iter().map(|rival| rival.rows).collect();
-    assert_eq!(rows, [None, None, Some(1), Some(1), Some(1), Some(2)], "{rivals:?}");
+    let other_consolidators = check(&path).facts.other_consolidators;
+    let rows: Vec<_> = other_consolidators.iter().map(|other| other.rows).collect();
+    assert_eq!(rows, [None, None, Some(1), Some(1), Some(1), Some(2)], "{other_consolidators:?}");
     let (_folder, path) = plain_store(5);
-    assert!(check(&path).facts.rivals.is_empty());
+    assert!(check(&path).facts.other_consolidators.is_empty());
 }
 
 #[test]

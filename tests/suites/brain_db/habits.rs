@@ -57,17 +57,17 @@ fn other_spellings_mean_the_same() {
 }
 
 #[test]
-fn ghosts_know_their_survivor_and_roots_are_unwrapped() {
+fn merged_rows_name_their_survivor_and_roots_are_unwrapped() {
     let (snapshot, _, _) = wild_store(3);
     let memories = by_id(&snapshot);
-    for ghost in ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3"] {
-        let Some(survivor) = &memories[ghost].merged_into else { panic!("{ghost}") };
+    for merged_row in ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3"] {
+        let Some(survivor) = &memories[merged_row].merged_into else { panic!("{merged_row}") };
         assert_eq!(survivor.as_str(), "wild_survivor");
-        assert!(memories[ghost].embedding.vector().is_some());
+        assert!(memories[merged_row].embedding.vector().is_some());
     }
     assert_eq!(&*memories["wild_ghost_2"].root_source, "manual");
     assert_eq!(&*memories["wild_survivor"].root_source, "user");
     assert_eq!(memories["wild_survivor"].status, Status::Live);
-    let folded: Vec<_> = snapshot.decisions.folded_into.keys().map(|id| id.as_str()).collect();
-    assert_eq!(folded, ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3", "wild_gone"]);
+    let merged: Vec<_> = snapshot.decisions.merged_into.keys().map(|id| id.as_str()).collect();
+    assert_eq!(merged, ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3", "wild_gone"]);
 }

@@ -118,11 +118,11 @@ fn lineage_and_the_store_uuid_are_honoured() {
          INSERT INTO memfold_schema VALUES (1, '0a0b');"
     ));
     assert_eq!(&*snapshot.store_id, "0a0b");
-    assert_eq!(snapshot.skipped_count(SkipReason::Folded), 1);
+    assert_eq!(snapshot.skipped_count(SkipReason::Merged), 1);
     // c bears no archive mark: somebody brought it back.
     assert_eq!(snapshot.live_count(), 2);
-    let folded = snapshot.decisions.folded_into;
-    assert_eq!(folded.into_iter().collect::<Vec<_>>(), [(MemoryId::new("a"), MemoryId::new("b"))]);
+    let merged = snapshot.decisions.merged_into;
+    assert_eq!(merged.into_iter().collect::<Vec<_>>(), [(MemoryId::new("a"), MemoryId::new("b"))]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array};
 use memfold::dedup::{
     ClusterLinkage, Clustering, DedupError, DedupRequest, Keep, KeepOrder, dedup, each_logical_pair,
 };
-use memfold::lookup::corpus::FileStamp;
+use memfold::lookup::corpus::FileVersion;
 use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
@@ -316,15 +316,15 @@ enum Codes {
 impl Index {
     /// Builds an index, and writes it where there is a path.
     #[new]
-    #[pyo3(signature = (source, place, threads, shown))]
+    #[pyo3(signature = (source, path, overwrite, threads, shown))]
     fn new(
         py: Python<'_>,
         source: Source<'_>,
-        place: (Option<PathBuf>, bool),
+        path: Option<PathBuf>,
+        overwrite: bool,
         threads: Option<usize>,
         shown: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (path, overwrite) = place;
         let (pool, watch) = (pool(threads)?, Arc::default());
         if let Some(path) = path.as_deref().filter(|_| !overwrite) {
             refuse_existing(&[path.to_owned(), vectors_of(path)])?;
@@ -540,10 +540,10 @@ fn vectors_of(path: &Path) -> PathBuf {
 
 /// Tells a file of vectors from others, by its length and both ends.
 fn identity(vectors: &Path) -> PyResult<[u8; 32]> {
-    let stamp = FileStamp::take(vectors).map_err(|failed| {
+    let version = FileVersion::take(vectors).map_err(|failed| {
         error(Kind::Store, format!("read {}: {failed}", vectors.display()), None)
     })?;
-    Ok(*blake3::hash(format!("{} {}", stamp.bytes, stamp.ends).as_bytes()).as_bytes())
+    Ok(*blake3::hash(format!("{} {}", version.bytes, version.ends).as_bytes()).as_bytes())
 }
 
 fn refuse_existing(paths: &[PathBuf]) -> PyResult<()> {

@@ -131,11 +131,12 @@ impl Memory {
     fn search(
         &self,
         py: Python<'_>,
-        by: (Option<String>, Option<Vec<f32>>, Option<String>),
+        text: Option<String>,
+        vector: Option<Vec<f32>>,
+        id: Option<String>,
         limit: usize,
         threshold: Option<f64>,
     ) -> PyResult<String> {
-        let (text, vector, id) = by;
         let request = SearchRequest { text, vector, id, ..SearchRequest::default() };
         let query = request.query().map_err(refused)?;
         let similarity_min = threshold.map(|least| {
@@ -162,17 +163,18 @@ impl Memory {
     fn recall(
         &self,
         py: Python<'_>,
-        question: (String, Option<Vec<f32>>),
-        depth: (String, usize),
+        query: String,
+        vector: Option<Vec<f32>>,
+        mode: String,
+        limit: usize,
         counts: bool,
     ) -> PyResult<String> {
-        let (mode, limit) = depth;
         let Ok(mode) = serde_json::from_value::<RecallMode>(mode.as_str().into()) else {
             let message = format!("mode is {mode:?}");
             return Err(input(message, "use reflexive, standard, deep or exhaustive"));
         };
         py.detach(|| {
-            let ((query, vector), limit, no_count) = (question, Some(limit), !counts);
+            let (limit, no_count) = (Some(limit), !counts);
             let request =
                 RecallRequest { query, vector, mode, limit, no_count, ..Default::default() };
             let answered = self.memories.recall(&request, machine::clock(), &Remarks::default());
@@ -221,7 +223,7 @@ impl Memory {
     /// Undoes a run and returns the JSON of the result.
     fn undo(&self, py: Python<'_>, run_id: String) -> PyResult<String> {
         let watch = Arc::default();
-        run(py, &watch, None, |watch| self.taken_back(run_id, watch))?
+        run(py, &watch, None, |watch| self.undone(run_id, watch))?
     }
 }
 
@@ -248,11 +250,11 @@ impl Memory {
         }
     }
 
-    fn taken_back(&self, wanted: String, watch: &Watch) -> PyResult<String> {
+    fn undone(&self, wanted: String, watch: &Watch) -> PyResult<String> {
         self.may_write()?;
         let request = ops::UndoRequest { run: Some(wanted), ..Default::default() };
         let target = request.target(&self.path, &self.settings).map_err(|failure| {
-            let hint = "saves and undos are taken back by their own run ids".to_owned();
+            let hint = "saves and undos are undone by their own run ids".to_owned();
             error(Kind::Store, failure.message, Some(hint))
         })?;
         let undone = ops::undo(&self.path, &self.settings, &target, &request, None, watch);

@@ -25,16 +25,17 @@ pub struct TilePlan {
 #[pymethods]
 impl TilePlan {
     /// Makes the plan of some vectors in a folder, or opens the one that an earlier run made of them. Keeps other runs out
-    /// of the folder until `close`. `how` is the threshold, the most rows of a tile, and threads.
+    /// of the folder until `close`.
     #[staticmethod]
     fn make(
         py: Python<'_>,
         source: Source<'_>,
         dir: PathBuf,
-        how: (f64, usize, Option<usize>),
+        threshold: f64,
+        tile_rows_max: usize,
+        threads: Option<usize>,
         shown: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (threshold, tile_rows_max, threads) = how;
         let threshold = similarity("threshold", threshold)?;
         if tile_rows_max == 0 {
             return Err(input("tile_rows_max is 0", "use 1 or more; 16384 is usual"));

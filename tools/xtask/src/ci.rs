@@ -11,7 +11,9 @@ const TEST: &[&str] = &["test", "--workspace", "--locked"];
 const STEPS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
     &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
-    &["doc", "--workspace", "--no-deps", "--locked"],
+    // With a kind of target that needs dev-dependencies, as clippy has: otherwise dependencies get other features
+    // and are checked once more.
+    &["doc", "--workspace", "--no-deps", "--locked", "--lib", "--examples"],
 ];
 
 /// `memfold` as users build it: tests of the workspace turn all its features on.

@@ -35,22 +35,22 @@ fn begin_error(folder: &Path) -> GenerationError {
     GenerationWriter::begin(folder, FileMode::PRIVATE, Duration::ZERO).unwrap_err()
 }
 
-fn write_sections(file: File, kind: FileKind, stamp: u64) {
+fn write_sections(file: File, kind: FileKind, version: u64) {
     let writer = SectionFileWriter::new(file, head(kind, 3)).unwrap();
-    let writer = writer.section(ROWIDS, &[stamp; 3]).unwrap();
-    writer.section(CODES, &[stamp as u8; 5_000]).unwrap().finish().unwrap();
+    let writer = writer.section(ROWIDS, &[version; 3]).unwrap();
+    writer.section(CODES, &[version as u8; 5_000]).unwrap().finish().unwrap();
 }
 
 /// The columns of a generation in these tests.
-fn columns(stamp: u64) -> Vec<u8> {
-    format!("columns {stamp}; ").repeat(1_000).into_bytes()
+fn columns(version: u64) -> Vec<u8> {
+    format!("columns {version}; ").repeat(1_000).into_bytes()
 }
 
 /// Writes both files of a generation; all they hold follows from its number.
 fn fill(writer: &GenerationWriter) -> Result<(), GenerationError> {
-    let stamp = writer.number();
-    write_sections(writer.create(INDEX_FILE)?, FileKind::Index, stamp);
-    writer.create(COLUMNS_FILE)?.write_all(&columns(stamp)).unwrap();
+    let version = writer.number();
+    write_sections(writer.create(INDEX_FILE)?, FileKind::Index, version);
+    writer.create(COLUMNS_FILE)?.write_all(&columns(version)).unwrap();
     Ok(())
 }
 
@@ -67,8 +67,8 @@ fn publish(folder: &Path) -> u64 {
 /// Writes the next segment; all it holds follows from its number and the generation's.
 fn fill_fresh(writer: &FreshWriter<'_>) -> Result<(), GenerationError> {
     let generation = writer.generation();
-    let stamp = generation.number() * 1_000 + u64::from(generation.next_fresh());
-    write_sections(writer.create()?, FileKind::Fresh, stamp);
+    let version = generation.number() * 1_000 + u64::from(generation.next_fresh());
+    write_sections(writer.create()?, FileKind::Fresh, version);
     Ok(())
 }
 
@@ -90,9 +90,9 @@ fn open(folder: &Path) -> Generation {
 fn assert_whole(generation: &Generation) -> u64 {
     let number = generation.number();
     let fresh = (1..).zip(generation.fresh()).map(|(n, file)| (number * 1_000 + n, file.clone()));
-    for (stamp, file) in fresh.chain([(number, generation.index().unwrap())]) {
+    for (version, file) in fresh.chain([(number, generation.index().unwrap())]) {
         file.verify(&NoProgress).unwrap();
-        assert_eq!(file.section_of::<u64>(ROWIDS, 3).unwrap(), [stamp; 3]);
+        assert_eq!(file.section_of::<u64>(ROWIDS, 3).unwrap(), [version; 3]);
     }
     assert!(**generation.file(COLUMNS_FILE).unwrap() == columns(number));
     number

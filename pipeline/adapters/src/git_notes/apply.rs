@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::ledger::{self, Entry, Fields, NewMeta, RefKey, RefKind, encode, says_the_same, text};
 use super::library::{Domain, Library, Place};
-use crate::shared::{Refusal, attribute, note, retired_standing};
+use crate::shared::{Refusal, attribute, note, retired_status};
 use memfold_store::origin::{
-    LinkKind, OriginChange, OriginRecord, OriginStanding, OriginUnit, Published,
+    LinkKind, OriginChange, OriginRecord, OriginStatus, OriginUnit, Published,
 };
 
 /// The namespace of a memory that was made of no other and says none.
@@ -169,12 +169,12 @@ impl Applied {
         match change {
             OriginChange::Update { record, merged, .. } if merged.is_empty() => {
                 let id = self.library.resolve(&record.id);
-                Some(OriginRecord { id, standing: OriginStanding::Live, ..(**record).clone() })
+                Some(OriginRecord { id, status: OriginStatus::Live, ..(**record).clone() })
             }
             OriginChange::Retire { id, into, .. } => {
                 let now = self.library.state(&self.library.resolve(id), |_, _| true)?;
                 let into = into.as_ref().map(|into| self.library.resolve(into));
-                Some(OriginRecord { standing: retired_standing(into.as_deref()), ..now })
+                Some(OriginRecord { status: retired_status(into.as_deref()), ..now })
             }
             _ => None,
         }
@@ -449,7 +449,7 @@ impl Applied {
     /// lines out was enough.
     fn restore(&mut self, record: &OriginRecord) -> bool {
         let id = self.library.resolve(&record.id);
-        let wanted = OriginRecord { standing: OriginStanding::Live, ..record.clone() };
+        let wanted = OriginRecord { status: OriginStatus::Live, ..record.clone() };
         let way_back = self.way_back(&id, &wanted, Some(&record.raw));
         let is_enough = way_back.is_some();
         let later = || ours(self.lines(&id).into_iter().skip(self.read_at(&id, &record.raw)));

@@ -23,7 +23,7 @@ use super::library::{Domain, Ids, Place};
 use super::repository::{NotesRef, NotesRepository};
 use crate::json::Style;
 use crate::shared::attribute;
-use memfold_store::origin::{OriginError, OriginRecord, OriginStanding, Skipped};
+use memfold_store::origin::{OriginError, OriginRecord, OriginStatus, Skipped};
 
 /// The fields of a record in their order.
 pub(super) type Fields = Map<String, Value>;
@@ -346,10 +346,10 @@ pub(super) fn overlay(
         record.updated_at = text(fields, "updated_at").map(str::to_owned);
     }
     override_fields(record, fields);
-    record.standing = match text(fields, "consolidated_into").filter(|id| !id.is_empty()) {
-        Some(into) => OriginStanding::Merged { into: resolve(into) },
-        None if tier(Some(fields)) == TIER_ARCHIVED => OriginStanding::Archived,
-        None => OriginStanding::Live,
+    record.status = match text(fields, "consolidated_into").filter(|id| !id.is_empty()) {
+        Some(into) => OriginStatus::Merged { into: resolve(into) },
+        None if tier(Some(fields)) == TIER_ARCHIVED => OriginStatus::Archived,
+        None => OriginStatus::Live,
     };
     record.raw.push('\n');
     record.raw.push_str(line);
@@ -390,8 +390,8 @@ pub(super) fn attributes_value(attributes: &[(String, String)]) -> Value {
 
 /// Tells whether two states of a memory are the same to everybody who reads them.
 pub(super) fn says_the_same(one: &OriginRecord, other: &OriginRecord) -> bool {
-    (&one.text, &one.tags, one.access_count, &one.standing, &one.expires_at)
-        == (&other.text, &other.tags, other.access_count, &other.standing, &other.expires_at)
+    (&one.text, &one.tags, one.access_count, &one.status, &one.expires_at)
+        == (&other.text, &other.tags, other.access_count, &other.status, &other.expires_at)
         && one.importance.total_cmp(&other.importance).is_eq()
         && sorted(&one.attributes) == sorted(&other.attributes)
 }

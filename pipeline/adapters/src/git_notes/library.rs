@@ -27,7 +27,7 @@ use super::repository::{NotesRef, NotesRepository};
 use super::{GitNotes, PREFIX};
 use crate::{shared, sqlite_file};
 use memfold_store::origin::{
-    LinkKind, OriginContents, OriginError, OriginLink, OriginRecord, OriginStanding, Skipped,
+    LinkKind, OriginContents, OriginError, OriginLink, OriginRecord, OriginStatus, Skipped,
 };
 
 /// The owner's index, at the top of the work tree.
@@ -162,7 +162,7 @@ impl Library {
         if let Some((entry, fields)) = self.meta(id, counts) {
             ledger::overlay(&mut record, fields, &entry.line, |id| self.resolve(id));
         } else if base.is_archived {
-            record.standing = OriginStanding::Archived;
+            record.status = OriginStatus::Archived;
         }
         Some(record)
     }

@@ -20,8 +20,8 @@ use crate::json::{
     Kind, Member, Node, Piece, Style, indent_at, parse, quoted, set, set_existing, spliced, unset,
     with_member, with_more, with_pieces, with_texts, without_member,
 };
-use crate::shared::{retired_standing, words};
-use memfold_store::origin::{LinkKind, OriginLink, OriginRecord, OriginStanding};
+use crate::shared::{retired_status, words};
+use memfold_store::origin::{LinkKind, OriginLink, OriginRecord, OriginStatus};
 
 /// Members with one value each that are attributes of the record.
 const ATTRIBUTES: [&str; 8] =
@@ -57,7 +57,7 @@ pub(super) fn record(raw: &str, entry: &Node) -> Result<OriginRecord, String> {
         source,
         links: links(entry),
         vector: None,
-        standing: standing(entry),
+        status: status(entry),
         place: String::new(),
         raw: raw.to_owned(),
     })
@@ -136,11 +136,11 @@ fn ids(node: Option<&Node>) -> Vec<String> {
         .collect()
 }
 
-fn standing(entry: &Node) -> OriginStanding {
+fn status(entry: &Node) -> OriginStatus {
     let is_archived = matches!(entry.text_of("lifecycle"), Some("archived" | "deleted"));
     match ids(entry.get("superseded_by")).first() {
-        None if !is_archived => OriginStanding::Live,
-        into => retired_standing(into.map(String::as_str)),
+        None if !is_archived => OriginStatus::Live,
+        into => retired_status(into.map(String::as_str)),
     }
 }
 
@@ -532,7 +532,7 @@ mod tests {
             "created_at": "2025-12-18T00:00:00Z", "lifecycle": "archived", "superseded_by": ["x", "y"]}"#,
         );
         assert_eq!(versioned.text, "T\nS");
-        assert_eq!(versioned.standing, OriginStanding::Merged { into: "x".into() });
+        assert_eq!(versioned.status, OriginStatus::Merged { into: "x".into() });
         assert_eq!(versioned.expires_at.as_deref(), Some("2026-01-17T00:00:00Z"));
         let plain = read(
             r#"{"id": "x", "type": "fact", "content": "C", "tags": "a, b", "source": "chat"}"#,

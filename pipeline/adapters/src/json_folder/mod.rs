@@ -26,8 +26,7 @@ use self::write::{LOG, Writer};
 use crate::json::{Node, parse};
 use crate::shared::{FileLayer, advice_on, failed, leftovers_below, read_text, walk};
 use memfold_store::origin::{
-    Origin, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
-    Skipped,
+    Origin, OriginContents, OriginError, OriginRecord, OriginStatus, OriginUnit, Published, Skipped,
 };
 use memfold_store::whole_file::OsLock;
 
@@ -449,8 +448,8 @@ impl Folder {
                 false => format!("another memory with the id of {other}"),
             });
         }
-        if in_archive && record.standing == OriginStanding::Live {
-            record.standing = OriginStanding::Archived;
+        if in_archive && record.status == OriginStatus::Live {
+            record.status = OriginStatus::Archived;
         }
         Ok(record)
     }

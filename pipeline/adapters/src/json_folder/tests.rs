@@ -278,10 +278,10 @@ proptest! {
             let retired = &now[&record.id];
             prop_assert!(retired.place.starts_with("archive/"));
             let expected = match into {
-                Some(into) => OriginStanding::Merged { into: into.into() },
-                None => OriginStanding::Archived,
+                Some(into) => OriginStatus::Merged { into: into.into() },
+                None => OriginStatus::Archived,
             };
-            prop_assert_eq!((&retired.standing, &retired.text), (&expected, &record.text));
+            prop_assert_eq!((&retired.status, &retired.text), (&expected, &record.text));
         }
         prop_assert!(disk.rebuild().is_empty(), "indexes are in step");
         disk.write(&units);

@@ -27,7 +27,7 @@ pub(super) struct Removed {
 
 /// A piece at its place.
 #[derive(Debug, Clone, PartialEq)]
-struct Slot {
+struct Block {
     kind: Kind,
     text: String,
     /// The id of a memory.
@@ -54,7 +54,7 @@ pub(super) struct Live<'a> {
 /// A file of pieces.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Document {
-    slots: Vec<Slot>,
+    blocks: Vec<Block>,
 }
 
 impl Document {
@@ -71,24 +71,24 @@ impl Document {
         };
         places.sort_by_key(|(offset, _)| *offset);
         let mut places = places.into_iter().peekable();
-        let mut slots = Vec::with_capacity(pieces.len() + removed.len());
+        let mut blocks = Vec::with_capacity(pieces.len() + removed.len());
         let mut offset = 0;
         for piece in pieces {
             while let Some((_, removed)) = places.next_if(|(at, _)| *at <= offset) {
-                slots.push(Slot::out(removed));
+                blocks.push(Block::out(removed));
             }
             offset += piece.text.len();
-            slots.push(Slot::of(piece));
+            blocks.push(Block::of(piece));
         }
-        slots.extend(places.map(|(_, removed)| Slot::out(removed)));
-        Self { slots }
+        blocks.extend(places.map(|(_, removed)| Block::out(removed)));
+        Self { blocks }
     }
 
     /// Gives the memories that are in the file their ids.
     pub(super) fn name(&mut self, mut id: impl FnMut(&Memory) -> String) {
-        for slot in &mut self.slots {
-            if let Some(memory) = slot.memory() {
-                slot.id = id(memory);
+        for block in &mut self.blocks {
+            if let Some(memory) = block.memory() {
+                block.id = id(memory);
             }
         }
     }
@@ -97,13 +97,13 @@ impl Document {
     pub(super) fn live(&self) -> impl Iterator<Item = Live<'_>> {
         let mut line = 1;
         let is_titled = self.has_title();
-        self.slots.iter().filter(|slot| !slot.is_out).filter_map(move |slot| {
+        self.blocks.iter().filter(|block| !block.is_out).filter_map(move |block| {
             let at = line;
-            line += slot.text.matches('\n').count();
+            line += block.text.matches('\n').count();
             Some(Live {
-                id: &slot.id,
-                memory: slot.memory()?,
-                raw: &slot.text,
+                id: &block.id,
+                memory: block.memory()?,
+                raw: &block.text,
                 line: at,
                 is_titled,
             })
@@ -112,7 +112,7 @@ impl Document {
 
     /// Returns the memories that were taken out.
     pub(super) fn removed(&self) -> impl Iterator<Item = &OriginRecord> {
-        self.slots.iter().filter_map(|slot| slot.record.as_deref())
+        self.blocks.iter().filter_map(|block| block.record.as_deref())
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Live<'_>> {
@@ -123,48 +123,48 @@ impl Document {
         self.removed().find(|record| record.id == id)
     }
 
-    fn slot(&mut self, id: &str) -> Option<&mut Slot> {
-        let is_memory = |slot: &&mut Slot| slot.record.is_some() || slot.memory().is_some();
-        self.slots.iter_mut().filter(is_memory).find(|slot| slot.id == id)
+    fn block(&mut self, id: &str) -> Option<&mut Block> {
+        let is_memory = |block: &&mut Block| block.record.is_some() || block.memory().is_some();
+        self.blocks.iter_mut().filter(is_memory).find(|block| block.id == id)
     }
 
     /// Takes a memory out; one that is out is kept as this record now.
     pub(super) fn take_out(&mut self, record: OriginRecord) {
-        if let Some(slot) = self.slot(&record.id) {
-            slot.is_touched |= !slot.is_out;
-            slot.is_out = true;
-            slot.kind = Kind::Memory(Memory::default());
-            slot.record = Some(Box::new(record));
+        if let Some(block) = self.block(&record.id) {
+            block.is_touched |= !block.is_out;
+            block.is_out = true;
+            block.kind = Kind::Memory(Memory::default());
+            block.record = Some(Box::new(record));
         }
     }
 
     /// Puts a memory back.
     pub(super) fn put_back(&mut self, id: &str) {
-        if let Some(slot) = self.slot(id)
-            && let Some(record) = slot.record.take()
+        if let Some(block) = self.block(id)
+            && let Some(record) = block.record.take()
         {
-            slot.kind = Kind::Memory(Memory { text: record.text, ..Memory::default() });
-            (slot.is_out, slot.is_touched) = (false, true);
+            block.kind = Kind::Memory(Memory { text: record.text, ..Memory::default() });
+            (block.is_out, block.is_touched) = (false, true);
         }
     }
 
     /// Takes out or puts back the links to files; `is_gone` tells of a target whether its file is out.
     pub(super) fn follow_links(&mut self, is_gone: impl Fn(&str) -> Option<bool>) {
-        for slot in &mut self.slots {
-            if let Kind::Link { target } = &slot.kind
+        for block in &mut self.blocks {
+            if let Kind::Link { target } = &block.kind
                 && let Some(is_out) = is_gone(target)
-                && is_out != slot.is_out
+                && is_out != block.is_out
             {
-                (slot.is_out, slot.is_touched) = (is_out, true);
+                (block.is_out, block.is_touched) = (is_out, true);
             }
         }
     }
 
     /// Gives a memory in the file other bytes.
     pub(super) fn rewrite(&mut self, id: &str, raw: String, text: &str) {
-        if let Some(slot) = self.slot(id) {
-            slot.text = raw;
-            if let Kind::Memory(memory) = &mut slot.kind {
+        if let Some(block) = self.block(id) {
+            block.text = raw;
+            if let Kind::Memory(memory) = &mut block.kind {
                 text.clone_into(&mut memory.text);
             }
         }
@@ -188,10 +188,10 @@ impl Document {
     /// Takes a memory away for good, with the text that was written before it if nothing follows.
     pub(super) fn erase(&mut self, id: &str, lead: &str) {
         self.settle();
-        let is_it = |slot: &Slot| slot.memory().is_some() && slot.id == id;
-        let Some(at) = self.slots.iter().position(is_it) else { return };
+        let is_it = |block: &Block| block.memory().is_some() && block.id == id;
+        let Some(at) = self.blocks.iter().position(is_it) else { return };
         let start = self.render().1[at];
-        let end = start + self.slots[at].text.len();
+        let end = start + self.blocks[at].text.len();
         let (text, mut removed) = self.to_keep();
         let is_last = end == text.len() && text[..start].ends_with(lead);
         let start = if is_last { start - lead.len() } else { start };
@@ -212,32 +212,32 @@ impl Document {
 
     /// Returns the separator of the blocks of the file, if it consists of blocks.
     pub(super) fn separator(&self) -> Option<&str> {
-        let gaps = self.slots.iter().filter(|slot| slot.kind == Kind::Gap);
-        separator(gaps.map(|slot| &*slot.text))
+        let gaps = self.blocks.iter().filter(|block| block.kind == Kind::Gap);
+        separator(gaps.map(|block| &*block.text))
     }
 
     /// Tells whether the file has a title above all sections: one heading of level 1, before all others.
     fn has_title(&self) -> bool {
-        let is_top = |slot: &&Slot| slot.kind == Kind::Heading { level: 1 };
-        let mut headings = self.slots.iter().filter(|slot| slot.is_heading());
-        headings.next().is_some_and(|slot| is_top(&slot)) && !headings.any(|slot| is_top(&slot))
+        let is_top = |block: &&Block| block.kind == Kind::Heading { level: 1 };
+        let mut headings = self.blocks.iter().filter(|block| block.is_heading());
+        headings.next().is_some_and(|block| is_top(&block)) && !headings.any(|block| is_top(&block))
     }
 
     /// Tells whether the last section of the file is one with a title of its own, and another one than this.
     pub(super) fn needs_title(&self, title: &str) -> bool {
-        let mut headings = self.slots.iter().filter(|slot| !slot.is_out && slot.is_heading());
+        let mut headings = self.blocks.iter().filter(|block| !block.is_out && block.is_heading());
         let first = headings.next();
         let last =
-            headings.next_back().or(first.filter(|slot| slot.kind != Kind::Heading { level: 1 }));
-        last.is_some_and(|slot| slot.text.trim().trim_matches('#').trim() != title)
+            headings.next_back().or(first.filter(|block| block.kind != Kind::Heading { level: 1 }));
+        last.is_some_and(|block| block.text.trim().trim_matches('#').trim() != title)
     }
 
     /// Tells whether a list at the end needs a blank line before it.
     pub(super) fn needs_line(&self) -> bool {
-        let last = self.slots.iter().rfind(|slot| !slot.is_out);
-        last.is_some_and(|slot| match &slot.kind {
+        let last = self.blocks.iter().rfind(|block| !block.is_out);
+        last.is_some_and(|block| match &block.kind {
             Kind::Memory(memory) => !matches!(memory.form, Form::Item { .. }),
-            Kind::Heading { .. } | Kind::Other => slot.text != "\u{feff}",
+            Kind::Heading { .. } | Kind::Other => block.text != "\u{feff}",
             Kind::Link { .. } | Kind::Gap => false,
         })
     }
@@ -245,59 +245,59 @@ impl Document {
     /// Takes out headings without content and blank lines that separate nothing, around the touched pieces, and puts them
     /// back where they are needed again.
     pub(super) fn settle(&mut self) {
-        if self.slots.iter().any(|slot| slot.is_touched) {
+        if self.blocks.iter().any(|block| block.is_touched) {
             self.settle_headings();
             self.settle_gaps();
-            self.slots.iter_mut().for_each(|slot| slot.is_touched = false);
+            self.blocks.iter_mut().for_each(|block| block.is_touched = false);
         }
     }
 
     fn settle_headings(&mut self) {
-        let title = self.slots.iter().position(Slot::is_heading);
-        for at in (0..self.slots.len()).rev() {
-            let Kind::Heading { level } = self.slots[at].kind else { continue };
+        let title = self.blocks.iter().position(Block::is_heading);
+        for at in (0..self.blocks.len()).rev() {
+            let Kind::Heading { level } = self.blocks[at].kind else { continue };
             if Some(at) == title && level == 1 {
                 continue;
             }
-            let ends =
-                |slot: &Slot| matches!(slot.kind, Kind::Heading { level: other } if other <= level);
-            let section = &self.slots[at + 1..];
+            let ends = |block: &Block| matches!(block.kind, Kind::Heading { level: other } if other <= level);
+            let section = &self.blocks[at + 1..];
             let section = &section[..section.iter().position(ends).unwrap_or(section.len())];
-            if !section.iter().any(|slot| slot.is_touched) {
+            if !section.iter().any(|block| block.is_touched) {
                 continue;
             }
-            let is_content = |slot: &Slot| slot.kind != Kind::Gap;
-            let has_lost =
-                section.iter().any(|slot| slot.is_out && is_content(slot) && !slot.is_heading());
-            let is_empty = !section.iter().any(|slot| !slot.is_out && is_content(slot));
-            let slot = &mut self.slots[at];
-            slot.is_touched |= slot.is_out != (has_lost && is_empty);
-            slot.is_out = has_lost && is_empty;
+            let is_content = |block: &Block| block.kind != Kind::Gap;
+            let has_lost = section
+                .iter()
+                .any(|block| block.is_out && is_content(block) && !block.is_heading());
+            let is_empty = !section.iter().any(|block| !block.is_out && is_content(block));
+            let block = &mut self.blocks[at];
+            block.is_touched |= block.is_out != (has_lost && is_empty);
+            block.is_out = has_lost && is_empty;
         }
     }
 
     /// Between two pieces that are in the file stands one gap, if there was one; at the start none, at the end the last.
     fn settle_gaps(&mut self) {
-        let is_content = |slot: &Slot| slot.kind != Kind::Gap;
+        let is_content = |block: &Block| block.kind != Kind::Gap;
         let mut start = 0;
-        while start <= self.slots.len() {
-            let behind = &self.slots[start..];
-            let end = behind.iter().position(|slot| is_content(slot) && !slot.is_out);
-            let end = end.map_or(self.slots.len(), |at| start + at);
-            let run = &self.slots[start..end];
-            if run.iter().any(|slot| slot.is_touched) || self.touches(start, end) {
+        while start <= self.blocks.len() {
+            let behind = &self.blocks[start..];
+            let end = behind.iter().position(|block| is_content(block) && !block.is_out);
+            let end = end.map_or(self.blocks.len(), |at| start + at);
+            let run = &self.blocks[start..end];
+            if run.iter().any(|block| block.is_touched) || self.touches(start, end) {
                 let has_lost = run.iter().any(is_content);
-                let gaps = (start..end).filter(|at| self.slots[*at].kind == Kind::Gap);
+                let gaps = (start..end).filter(|at| self.blocks[*at].kind == Kind::Gap);
                 let gaps: Vec<usize> = gaps.collect();
-                let is_last = gaps.last().is_some_and(|at| at + 1 == self.slots.len());
-                let kept = match (start == 0, end == self.slots.len()) {
+                let is_last = gaps.last().is_some_and(|at| at + 1 == self.blocks.len());
+                let kept = match (start == 0, end == self.blocks.len()) {
                     _ if !has_lost => None,
                     (false, true) if is_last => gaps.last(),
                     (false, false) => gaps.first(),
                     _ => Some(&usize::MAX),
                 };
                 for at in &gaps {
-                    self.slots[*at].is_out = kept.is_some_and(|kept| kept != at);
+                    self.blocks[*at].is_out = kept.is_some_and(|kept| kept != at);
                 }
             }
             start = end + 1;
@@ -307,7 +307,7 @@ impl Document {
     /// Tells whether a piece beside a run was put back.
     fn touches(&self, start: usize, end: usize) -> bool {
         let is_touched = |at: Option<usize>| {
-            at.and_then(|at| self.slots.get(at)).is_some_and(|slot| slot.is_touched)
+            at.and_then(|at| self.blocks.get(at)).is_some_and(|block| block.is_touched)
         };
         is_touched(start.checked_sub(1)) || is_touched(Some(end))
     }
@@ -319,26 +319,27 @@ impl Document {
 
     /// Returns the text and the places of all pieces in it.
     fn render(&self) -> (String, Vec<usize>) {
-        let line_end = self.slots.iter().find_map(|slot| slot.text.find('\n').map(|at| (slot, at)));
+        let line_end =
+            self.blocks.iter().find_map(|block| block.text.find('\n').map(|at| (block, at)));
         let line_end = match line_end {
-            Some((slot, at)) if slot.text[..at].ends_with('\r') => "\r\n",
+            Some((block, at)) if block.text[..at].ends_with('\r') => "\r\n",
             _ => "\n",
         };
         let (mut text, mut places) = (String::new(), Vec::new());
         let mut is_open = false;
-        for slot in &self.slots {
+        for block in &self.blocks {
             // The last line of the file came without an end, and something follows it now.
-            if is_open && slot.kind != Kind::Gap && !slot.is_out {
+            if is_open && block.kind != Kind::Gap && !block.is_out {
                 text.push_str(line_end);
             }
             places.push(text.len());
-            if slot.is_out {
+            if block.is_out {
                 continue;
             }
-            text.push_str(&slot.text);
-            let is_block = slot.memory().is_some_and(|memory| memory.form == Form::Block);
-            let is_line = !matches!(slot.kind, Kind::Gap | Kind::Other) && !is_block;
-            is_open = is_line && !slot.text.ends_with('\n');
+            text.push_str(&block.text);
+            let is_block = block.memory().is_some_and(|memory| memory.form == Form::Block);
+            let is_line = !matches!(block.kind, Kind::Gap | Kind::Other) && !is_block;
+            is_open = is_line && !block.text.ends_with('\n');
         }
         (text, places)
     }
@@ -346,14 +347,14 @@ impl Document {
     /// Returns the text and the pieces that are out, to be kept.
     pub(super) fn to_keep(&self) -> (String, Vec<Removed>) {
         let (text, places) = self.render();
-        let out = self.slots.iter().zip(places).filter(|(slot, _)| slot.is_out);
-        let keep = |(slot, offset): (&Slot, usize)| Removed {
-            kind: slot.kind.clone(),
-            text: slot.text.clone(),
+        let out = self.blocks.iter().zip(places).filter(|(block, _)| block.is_out);
+        let keep = |(block, offset): (&Block, usize)| Removed {
+            kind: block.kind.clone(),
+            text: block.text.clone(),
             offset,
             above: line_above(&text[..offset]).to_owned(),
             below: line_below(&text[offset..]).to_owned(),
-            record: slot.record.clone(),
+            record: block.record.clone(),
         };
         let removed = out.map(keep).collect();
         (text, removed)
@@ -361,12 +362,12 @@ impl Document {
 
     /// Tells whether the text is read as the pieces that are in it: without one of them, two others may be read as one.
     pub(super) fn is_sound(&self) -> bool {
-        let out = self.slots.iter().filter(|slot| slot.is_out && slot.kind == Kind::Gap);
-        let separator = separator(out.map(|slot| &*slot.text));
+        let out = self.blocks.iter().filter(|block| block.is_out && block.kind == Kind::Gap);
+        let separator = separator(out.map(|block| &*block.text));
         let found = scan(&self.text(), separator).into_iter();
         let found: Vec<Piece> = found.filter(|piece| piece.kind != Kind::Gap).collect();
-        let wanted = self.slots.iter().filter(|slot| !slot.is_out && slot.kind != Kind::Gap);
-        let is_same = |(found, wanted): (&Piece, &Slot)| {
+        let wanted = self.blocks.iter().filter(|block| !block.is_out && block.kind != Kind::Gap);
+        let is_same = |(found, wanted): (&Piece, &Block)| {
             let is_same = match (&found.kind, &wanted.kind) {
                 (Kind::Memory(found), Kind::Memory(wanted)) => found.text == wanted.text,
                 (found, wanted) => found == wanted,
@@ -382,7 +383,7 @@ fn separator<'a>(gaps: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     gaps.flat_map(str::lines).map(str::trim).find(|line| !line.is_empty())
 }
 
-impl Slot {
+impl Block {
     fn of(Piece { kind, text }: Piece) -> Self {
         Self { kind, text, id: String::new(), record: None, is_out: false, is_touched: false }
     }

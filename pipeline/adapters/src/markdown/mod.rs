@@ -37,8 +37,7 @@ use crate::shared::{
     leftovers_below, remove_leftovers, supersedes, walk, words,
 };
 use memfold_store::origin::{
-    Origin, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
-    Skipped,
+    Origin, OriginContents, OriginError, OriginRecord, OriginStatus, OriginUnit, Published, Skipped,
 };
 use memfold_store::whole_file::{self, OsLock};
 
@@ -365,7 +364,7 @@ impl Files {
         for (path, file) in &self.by_path {
             contents.records.extend(file.records(path).filter(|record| !record.text.is_empty()));
         }
-        contents.records.sort_by_key(|record| record.standing != OriginStanding::Live);
+        contents.records.sort_by_key(|record| record.status != OriginStatus::Live);
         contents
     }
 }

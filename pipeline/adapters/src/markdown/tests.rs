@@ -52,7 +52,7 @@ impl Fixture {
 
     fn live(&self) -> Vec<OriginRecord> {
         let records = self.records().into_iter();
-        records.filter(|record| record.standing == OriginStanding::Live).collect()
+        records.filter(|record| record.status == OriginStatus::Live).collect()
     }
 
     fn texts(&self) -> Vec<String> {

@@ -14,10 +14,10 @@ use super::document::{Document, Removed};
 use super::scan::{Form, Kind, Memory, scan};
 use super::{ARCHIVE, Body, Files, MarkdownFile};
 use crate::shared::{
-    self, FileLayer, Reasons, Refusal, check, failed, id_digits, note, read_text, retired_standing,
+    self, FileLayer, Reasons, Refusal, check, failed, id_digits, note, read_text, retired_status,
 };
 use memfold_store::origin::{
-    OriginChange, OriginError, OriginRecord, OriginStanding, OriginUnit, Published,
+    OriginChange, OriginError, OriginRecord, OriginStatus, OriginUnit, Published,
 };
 
 /// The file for memories that name none.
@@ -158,9 +158,9 @@ impl<'a> Writer<'a> {
     }
 
     fn retire(&mut self, id: &str, into: Option<&str>) {
-        let standing = retired_standing(into);
+        let status = retired_status(into);
         let known = self.live(id).or_else(|| self.removed(id).cloned());
-        let Some(record) = known.map(|known| OriginRecord { standing, ..known }) else { return };
+        let Some(record) = known.map(|known| OriginRecord { status, ..known }) else { return };
         let copy = self.archive_path(id);
         let Some((path, file)) = self.file_mut(id) else { return };
         match &mut file.body {
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
             }
             Body::Topic { record: known, archived } => {
                 *archived = None;
-                known.standing = OriginStanding::Live;
+                known.status = OriginStatus::Live;
             }
         }
         self.follow_links(&path, false);

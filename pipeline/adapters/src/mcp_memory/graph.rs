@@ -18,7 +18,7 @@ use super::lines::{EntityLine, Line, Pieces, observation_text, with_observations
 use crate::json::quoted;
 use crate::shared::{
     FreeIds, IMPORTANCE, Reasons, Refusal, attribute, check, digest, failed, id_digits, read_text,
-    remove, retired_standing, supersedes,
+    remove, retired_status, supersedes,
 };
 use memfold_store::origin::{
     OriginChange, OriginContents, OriginError, OriginRecord, OriginUnit, Skipped,
@@ -534,7 +534,7 @@ fn plain(id: &str, entity: &str, entity_type: Option<&str>, text: &str) -> Origi
 fn archived(retired: &Retired) -> OriginRecord {
     let Retired { id, entity, entity_type, observation, raw, merged_into, .. } = retired;
     OriginRecord {
-        standing: retired_standing(merged_into.as_deref()),
+        status: retired_status(merged_into.as_deref()),
         place: "the archive".to_owned(),
         raw: raw_record(entity, entity_type.as_deref(), raw),
         ..plain(id, entity, entity_type.as_deref(), observation)

@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{create, restore, retire, undo, unit, update};
-    use memfold_store::origin::{OriginChange, OriginRecord, OriginStanding};
+    use memfold_store::origin::{OriginChange, OriginRecord, OriginStatus};
 
     const MEMORY: &str = concat!(
         "{\"type\":\"entity\",\"name\":\"A\",\"entityType\":\"t\",\"observations\":[\"a\",\"b\",\"a\",\"\\u00e9\",\"c\"]}\n",
@@ -196,7 +196,7 @@ mod tests {
         };
         assert_eq!(ids(&before), ids(&after));
         let retired = after.iter().find(|record| record.id == before[0].id).unwrap();
-        assert_eq!(retired.standing, OriginStanding::Merged { into: before[2].id.clone() });
+        assert_eq!(retired.status, OriginStatus::Merged { into: before[2].id.clone() });
         assert_eq!(retired.digest(), before[0].digest());
     }
 
@@ -338,7 +338,7 @@ mod tests {
             for at in gone {
                 memory.write(&[unit(vec![retire(&before[*at], None)])]).unwrap();
             }
-            let live = records(&memory).into_iter().filter(|r| r.standing == OriginStanding::Live);
+            let live = records(&memory).into_iter().filter(|r| r.status == OriginStatus::Live);
             prop_assert_eq!(live.count(), 8 - count);
             for at in back.iter().filter(|at| gone.contains(at)) {
                 memory.write(&[unit(vec![restore(&before[*at])])]).unwrap();

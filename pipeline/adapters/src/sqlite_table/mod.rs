@@ -21,9 +21,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use memfold_store::brain_db::Stamp;
+use memfold_store::brain_db::StoreVersion;
 use memfold_store::origin::{
-    Origin, OriginContents, OriginError, OriginRecord, OriginStanding, OriginUnit, PlannedRemoval,
+    Origin, OriginContents, OriginError, OriginRecord, OriginStatus, OriginUnit, PlannedRemoval,
     Published, Removal, ScriptForm, Skipped, TableChoice, Usage,
 };
 use memfold_store::whole_file::OsLock;
@@ -32,7 +32,7 @@ use rusqlite::{Connection, ErrorCode};
 use self::layout::{Layout, Schema};
 use self::read::{Ledger, Line, TableRow, VectorTable};
 use self::write::Writer;
-use crate::shared::{Refusal, advice_on_removed, failed, retired_standing};
+use crate::shared::{Refusal, advice_on_removed, failed, retired_status};
 use crate::sqlite_file::{self, shown};
 
 /// The kind, as `--store-kind` spells it.
@@ -74,7 +74,7 @@ impl From<OriginError> for Stop {
 
 /// Tells whether a file is a SQLite database with tables, and not a `brain.db`.
 pub(crate) fn is_one(path: &Path) -> bool {
-    if !path.is_file() || !Stamp::take(path).is_ok_and(|stamp| stamp.is_sqlite()) {
+    if !path.is_file() || !StoreVersion::take(path).is_ok_and(|version| version.is_sqlite()) {
         return false;
     }
     let found = sqlite_file::read(path, |connection| {
@@ -202,7 +202,7 @@ impl SqliteTable {
         while let Some(row) = rows.next()? {
             let row = TableRow::of(row, layout.columns.len())?;
             let Some(mut record) = reading.record(&row) else { continue };
-            if record.standing == OriginStanding::Live {
+            if record.status == OriginStatus::Live {
                 let vector = vectors.take(layout, &row, &record.id);
                 record.vector = vector.map(|vector| (layout.model_of(&row), vector));
             }
@@ -246,7 +246,7 @@ impl<'a> Reading<'a> {
         }
         if self.layout.is_marked(row) {
             // Rows that others marked are theirs.
-            record.standing = retired_standing(kept?.merged_into.as_deref());
+            record.status = retired_status(kept?.merged_into.as_deref());
         }
         Some(record)
     }
@@ -270,7 +270,7 @@ impl<'a> Reading<'a> {
                 let place = format!("taken out of {}", self.layout.table);
                 Some(OriginRecord {
                     id: kept.id.clone(),
-                    standing: retired_standing(kept.merged_into.as_deref()),
+                    status: retired_status(kept.merged_into.as_deref()),
                     place,
                     ..record
                 })

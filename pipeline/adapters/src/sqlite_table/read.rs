@@ -11,7 +11,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use memfold_core::value::Value;
 use memfold_store::brain_db::cell;
-use memfold_store::origin::{OriginError, OriginRecord, OriginStanding, TableChoice};
+use memfold_store::origin::{OriginError, OriginRecord, OriginStatus, TableChoice};
 use memfold_store::whole_file;
 use rusqlite::{Connection, Row as SqlRow};
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ impl Layout {
             importance: IMPORTANCE,
             created_at: time(self.time).or_else(|| time(self.updated)),
             updated_at: time(self.updated),
-            standing: OriginStanding::Live,
+            status: OriginStatus::Live,
             place: match row.key {
                 Value::Null => self.table.clone(),
                 _ => format!("{} row {}", self.table, shown(&row.key)),

@@ -94,7 +94,7 @@ fn notes(removal: Option<Removal>) -> TableChoice {
 }
 
 fn live(contents: &OriginContents) -> BTreeMap<String, String> {
-    let live = contents.records.iter().filter(|record| record.standing == OriginStanding::Live);
+    let live = contents.records.iter().filter(|record| record.status == OriginStatus::Live);
     live.map(|record| (record.id.clone(), record.text.clone())).collect()
 }
 
@@ -258,7 +258,7 @@ fn rows_that_were_taken_out_come_back_bit_for_bit() {
         }
         assert_eq!(live(&table.read().unwrap()).len(), texts.len() - 1);
         let gone = record(&table, id);
-        assert_eq!(gone.standing, OriginStanding::Merged { into: into.into() });
+        assert_eq!(gone.status, OriginStatus::Merged { into: into.into() });
         assert_eq!(gone.text, original.text);
         let units = [undoing(&table, &original)];
         for _ in 0..2 {

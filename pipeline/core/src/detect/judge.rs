@@ -44,7 +44,7 @@ pub(super) struct Contradictions {
     /// The worst of these.
     pub(super) live: Vec<Contradiction>,
     /// The worst pairs of which a side was merged into another memory.
-    pub(super) folded: Vec<Contradiction>,
+    pub(super) merged: Vec<Contradiction>,
 }
 
 /// The readings of the nodes that stand in a pair.
@@ -151,13 +151,13 @@ impl Judge<'_> {
         // Pairs stand in order of age, and the sort is stable.
         found.sort_by(|x, y| y.1.total_cmp(&x.1));
         let apart: BTreeSet<(u32, u32)> = found.iter().map(|(pair, _)| (pair.a, pair.b)).collect();
-        let (live, folded): (Vec<_>, Vec<_>) =
+        let (live, merged): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|(pair, _)| self.both_live(pair));
         let worst = |pairs: &[(&NodePair, f64)]| {
             let kept = pairs.iter().take(CONTRADICTIONS_MAX);
             kept.map(|(pair, _)| self.contradiction(pair, readings, &apart)).collect()
         };
-        Contradictions { live_pairs: live.len() as u64, live: worst(&live), folded: worst(&folded) }
+        Contradictions { live_pairs: live.len() as u64, live: worst(&live), merged: worst(&merged) }
     }
 
     fn contradiction(
@@ -167,8 +167,8 @@ impl Judge<'_> {
         apart: &BTreeSet<(u32, u32)>,
     ) -> Contradiction {
         Contradiction {
-            older: self.speaker(pair.b, apart),
-            newer: self.speaker(pair.a, apart),
+            older: self.representative(pair.b, apart),
+            newer: self.representative(pair.a, apart),
             similarity: pair.similarity,
             judgement: self.judgement(pair, readings),
         }
@@ -180,7 +180,7 @@ impl Judge<'_> {
 
     /// The row that speaks for a node in any run: the newest, live or merged into another, but for rows merged
     /// into its own contradiction, because a person said that this one holds.
-    fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
+    fn representative(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
         let items = self.nodes.items(node);
         let holds = |item: &&Item| {
             let live = self.nodes.live_nodes[item.unit as usize];
@@ -333,7 +333,7 @@ impl NodeLinks {
     }
 }
 
-/// Which keep-both groups each unit is in, by its live row or a ghost. Units of one group are never merged.
+/// Which keep-both groups each unit is in, by its live row or a merged row. Units of one group are never merged.
 pub(super) struct ApartUnits {
     groups: BTreeMap<u32, Vec<u32>>,
 }
@@ -345,8 +345,8 @@ impl ApartUnits {
         if decisions.keep_both.is_empty() {
             return Self { groups };
         }
-        for (unit, Unit { live, ghosts }) in (0_u32..).zip(units) {
-            for memory in std::iter::once(live).chain(ghosts) {
+        for (unit, Unit { live, merged_rows }) in (0_u32..).zip(units) {
+            for memory in std::iter::once(live).chain(merged_rows) {
                 let id = &memories[memory.index()].id;
                 for group in decisions.keep_both.separating_groups_of(id) {
                     groups.entry(unit).or_default().push(group);

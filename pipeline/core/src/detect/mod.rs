@@ -39,8 +39,8 @@ pub(crate) const PROPOSE_PROBABILITY_MIN: f64 = 0.2;
 pub struct Unit {
     /// The live row.
     pub live: MemoryIndex,
-    /// Its ghosts, by id.
-    pub ghosts: Vec<MemoryIndex>,
+    /// Its merged rows, by id.
+    pub merged_rows: Vec<MemoryIndex>,
 }
 
 /// Live memories that are all linked to each other, newest first.
@@ -95,7 +95,7 @@ pub struct Detection {
     /// The worst contradictory pairs, highest score first, then newest first.
     pub contradictions: Vec<Contradiction>,
     /// The worst contradictory pairs of which a side was merged into another memory, in the same order.
-    pub folded_contradictions: Vec<Contradiction>,
+    pub merged_contradictions: Vec<Contradiction>,
     /// How many contradictory pairs of live rows there are.
     pub contradiction_pairs: u64,
     /// Groups of two or more live rows of one strict key.
@@ -149,7 +149,7 @@ impl Detection {
 
     /// Returns all contradictory pairs, the ones of live memories first.
     pub(crate) fn all_contradictions(&self) -> impl Iterator<Item = &Contradiction> {
-        self.contradictions.iter().chain(&self.folded_contradictions)
+        self.contradictions.iter().chain(&self.merged_contradictions)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::policy::{Policy, Scope};
 /// The mark of a node without a vector or without a text key.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A row of a unit: its live row or a ghost.
+/// A row of a unit: its live row or a merged row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) memory: MemoryIndex,
@@ -251,13 +251,13 @@ pub(super) fn build(
     nodes
 }
 
-/// The rows of all units, newest first, merged or not: so nodes keep their order when rows fold.
+/// The rows of all units, newest first, merged or not: so nodes keep their order when rows merge.
 fn items_of(memories: &[Memory], units: &[Unit]) -> Vec<Item> {
     let mut items = Vec::with_capacity(units.len());
     for (i, unit) in units.iter().enumerate() {
         let item = |memory, live| Item { memory, unit: i as u32, live };
         items.push(item(unit.live, true));
-        items.extend(unit.ghosts.iter().map(|&ghost| item(ghost, false)));
+        items.extend(unit.merged_rows.iter().map(|&merged_row| item(merged_row, false)));
     }
     if items.len() > units.len() {
         let memory = |item: &Item| &memories[item.memory.index()];
@@ -434,8 +434,8 @@ fn age_key(memory: &Memory) -> (Reverse<Option<Instant>>, Reverse<MemoryId>) {
 pub(super) struct Units {
     pub(super) units: Vec<Unit>,
     pub(super) out_of_scope: u64,
-    /// Ghosts with a survivor that is gone or not live.
-    pub(super) stray_ghosts: u64,
+    /// Merged rows with a survivor that is gone or not live.
+    pub(super) stray_merged: u64,
 }
 
 /// Gathers the units of a snapshot.
@@ -443,37 +443,37 @@ pub(super) fn gather(snapshot: &Snapshot, scope: &Scope) -> Units {
     let memories = &snapshot.memories;
     let (live, out_of_scope) = live_in_scope(memories, scope);
     let mut units: Vec<Unit> =
-        live.into_iter().map(|live| Unit { live, ghosts: Vec::new() }).collect();
+        live.into_iter().map(|live| Unit { live, merged_rows: Vec::new() }).collect();
     let by_live: HashMap<MemoryIndex, usize> =
         units.iter().enumerate().map(|(i, unit)| (unit.live, i)).collect();
-    let ghosts: Vec<MemoryIndex> =
+    let merged_rows: Vec<MemoryIndex> =
         all(memories).filter(|&i| memories[i.index()].status == Status::Merged).collect();
-    let mut stray_ghosts = 0;
-    if !ghosts.is_empty() {
+    let mut stray_merged = 0;
+    if !merged_rows.is_empty() {
         let survivors = Survivors::new(snapshot);
-        for ghost in ghosts {
-            match survivors.of(ghost) {
-                // A survivor outside the scope keeps its ghosts out, too.
+        for merged_row in merged_rows {
+            match survivors.of(merged_row) {
+                // A survivor outside the scope keeps its merged rows out, too.
                 Some(survivor) => {
                     if let Some(&unit) = by_live.get(&survivor) {
-                        units[unit].ghosts.push(ghost);
+                        units[unit].merged_rows.push(merged_row);
                     }
                 }
-                None => stray_ghosts += 1,
+                None => stray_merged += 1,
             }
         }
     }
     for unit in &mut units {
-        unit.ghosts.sort_by(|a, b| memories[a.index()].id.cmp(&memories[b.index()].id));
+        unit.merged_rows.sort_by(|a, b| memories[a.index()].id.cmp(&memories[b.index()].id));
     }
     // A row that merged into an older one keeps its place: else the next run would cluster anew.
-    if units.iter().any(|unit| !unit.ghosts.is_empty()) {
+    if units.iter().any(|unit| !unit.merged_rows.is_empty()) {
         units.sort_by_cached_key(|unit| {
-            let members = std::iter::once(&unit.live).chain(&unit.ghosts);
+            let members = std::iter::once(&unit.live).chain(&unit.merged_rows);
             members.map(|member| age_key(&memories[member.index()])).min()
         });
     }
-    Units { units, out_of_scope, stray_ghosts }
+    Units { units, out_of_scope, stray_merged }
 }
 
 fn all(memories: &[Memory]) -> impl Iterator<Item = MemoryIndex> {
@@ -528,8 +528,8 @@ impl<'a> Survivors<'a> {
         Self { snapshot, by_id: all(memories).map(|i| (&memories[i.index()].id, i)).collect() }
     }
 
-    fn of(&self, ghost: MemoryIndex) -> Option<MemoryIndex> {
-        let mut at = ghost;
+    fn of(&self, merged_row: MemoryIndex) -> Option<MemoryIndex> {
+        let mut at = merged_row;
         // A chain longer than the store is a cycle.
         for _ in 0..=self.snapshot.memories.len() {
             let memory = &self.snapshot.memories[at.index()];
@@ -537,7 +537,7 @@ impl<'a> Survivors<'a> {
                 return Some(at);
             }
             at = *self.by_id.get(memory.merged_into.as_ref()?)?;
-            if at == ghost {
+            if at == merged_row {
                 return None;
             }
         }

@@ -81,7 +81,7 @@ impl DetectInput<'_> {
         }
         let (kernels, matrix) = (self.kernels, &self.matrices[space.0 as usize]);
         let (x, y) = (matrix.vector(row), matrix.vector(other_row));
-        kernels.similarity(x, y, (kernels.dot(x, x), kernels.dot(y, y)))
+        kernels.similarity(x, y, [kernels.dot(x, x), kernels.dot(y, y)])
     }
 }
 
@@ -128,6 +128,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     if proposing.is_none() && policy.propose_threshold().is_some() {
         notes.push("too many near pairs of different texts: nothing was proposed".to_owned());
     }
+    notes.extend(separated(input, &nodes, &pairs, &judged.opinions, threshold));
     let series_rows = series.iter().map(|&node| nodes.nodes[node as usize].live_count).sum();
     notes.extend(series_note(snapshot, &nodes, &series, series_rows));
 
@@ -137,7 +138,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
         proposals,
         notes,
         contradictions: judged.contradictions.live,
-        folded_contradictions: judged.contradictions.folded,
+        merged_contradictions: judged.contradictions.merged,
         contradiction_pairs: judged.contradictions.live_pairs,
         duplicate_groups: nodes.duplicate_groups(),
         pairs: joins.live_pairs(&live_rows, threshold),
@@ -436,8 +437,8 @@ fn notes(
              an embedder's fault, their vectors took no part"
         ));
     }
-    if gathered.stray_ghosts > 0 {
-        let count = gathered.stray_ghosts;
+    if gathered.stray_merged > 0 {
+        let count = gathered.stray_merged;
         notes.push(format!(
             "{count} archived memories were merged into one that is gone or archived itself"
         ));
@@ -448,6 +449,43 @@ fn notes(
         ));
     }
     notes
+}
+
+/// Reports pairs that say the same and differ in categories that keep memories apart, with the first pair's.
+fn separated(
+    input: &DetectInput<'_>,
+    nodes: &Nodes,
+    pairs: &[NodePair],
+    opinions: &[Opinion],
+    threshold: Similarity,
+) -> Option<String> {
+    let node = |at: u32| &nodes.nodes[at as usize];
+    let live_pairs = |pair: &NodePair| node(pair.a).live_count * node(pair.b).live_count;
+    let same = pairs.iter().zip(opinions).filter(|(pair, opinion)| {
+        opinion.verdict == Verdict::Same
+            && pair.similarity >= threshold
+            && node(pair.a).class != node(pair.b).class
+            && live_pairs(pair) > 0
+    });
+    let mut same = same.map(|(pair, _)| pair).peekable();
+    let [a, b] = same.peek().map(|first| [first.a, first.b])?;
+    let categories = |at: u32| {
+        let memory = &input.snapshot.memories[nodes.items(at)[0].memory.index()];
+        let own: Vec<Box<str>> = nodes::own_categories(memory).map(Into::into).collect();
+        nodes::separating(&own, &input.policy.cluster.separate_by)
+    };
+    let (of_a, of_b) = (categories(a), categories(b));
+    let only = |own: &[String], other: &[String]| {
+        own.iter().find(|category| !other.contains(category)).cloned()
+    };
+    let named: Vec<String> =
+        [only(&of_a, &of_b), only(&of_b, &of_a)].into_iter().flatten().collect();
+    let count: u64 = same.map(live_pairs).sum();
+    let plural = if count == 1 { "pair says" } else { "pairs say" };
+    Some(format!(
+        "{count} near {plural} the same and stay apart by their categories (cluster.separate_by): {}",
+        text::excerpt(&named.join(", "), 80)
+    ))
 }
 
 /// Says how many memories neither have a vector nor get one of the built-in embedding.

@@ -207,7 +207,7 @@ impl<'a> Space<'a> {
             let (x, norm_x) = (self.matrix.vector(row), norm(row));
             let similarities =
                 others.iter().filter(|(other, _)| *other != row).filter_map(|(other, norm_y)| {
-                    kernels.similarity(x, self.matrix.vector(*other), (norm_x, *norm_y))
+                    kernels.similarity(x, self.matrix.vector(*other), [norm_x, *norm_y])
                 });
             near.clear();
             near.extend(

@@ -35,21 +35,21 @@ struct Spec {
     text: u8,
     private: bool,
     age: u8,
-    ghost_of: Option<u8>,
+    merged_row_of: Option<u8>,
     vector: bool,
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let ghost = prop::option::weighted(0.15, any::<u8>());
+    let merged_row = prop::option::weighted(0.15, any::<u8>());
     let (private, vector) = (prop::bool::weighted(0.1), prop::bool::weighted(0.9));
-    (0_u8..4, 0_u8..5, 0_u8..9, private, 0_u8..6, ghost, vector).prop_map(
-        |(direction, jitter, text, private, age, ghost_of, vector)| Spec {
+    (0_u8..4, 0_u8..5, 0_u8..9, private, 0_u8..6, merged_row, vector).prop_map(
+        |(direction, jitter, text, private, age, merged_row_of, vector)| Spec {
             direction,
             jitter,
             text,
             private,
             age,
-            ghost_of,
+            merged_row_of,
             vector,
         },
     )
@@ -81,8 +81,8 @@ fn memory(specs: &[Spec], i: usize, vectors: &mut Vec<f32>) -> Memory {
     } else {
         Embedding::Missing
     };
-    // Ghosts point to rows before them, so that chains end.
-    let merged_into = match spec.ghost_of {
+    // Merged rows point to rows before them, so that chains end.
+    let merged_into = match spec.merged_row_of {
         Some(of) if i > 0 => Some(id(usize::from(of) % i)),
         _ => None,
     };
@@ -351,7 +351,7 @@ fn ten_thousand_equal_rows_that_are_kept_apart_stay_apart() {
     snapshot.decisions.keep_both.insert_group(ids[1..].iter().cloned());
     for guard in [true, false] {
         let found = run(&snapshot, &vectors, &policy(guard, true, 0.95), 2);
-        // The newest by id folds with the one row that nobody spoke of.
+        // The newest by id merges with the one row that nobody spoke of.
         let clusters = names(&snapshot, &found.clusters);
         assert_eq!(clusters, [[ids[9_999].to_string(), ids[0].to_string()]]);
     }
@@ -405,6 +405,16 @@ fn unguarded_equal_vectors_are_one_cluster_whatever_the_texts() {
     assert_eq!(found.clusters[0].members.len(), 1062);
     assert_eq!(found.pairs, 1062 * 1061 / 2);
     assert_eq!(found.clusters[0].min_similarity, Some(Similarity::ONE));
+}
+
+#[test]
+fn equal_statements_under_separating_categories_are_a_remark() {
+    let (mut snapshot, vectors) = plain(3, |_| "The backup runs at night.".to_owned());
+    snapshot.memories[0].categories = vec!["user:ann".into()];
+    let found = run(&snapshot, &vectors, &policy(true, true, 0.95), 1);
+    assert_eq!(found.clusters.len(), 1);
+    let note = "2 near pairs say the same and stay apart by their categories (cluster.separate_by): user:ann";
+    assert_eq!(found.notes, [note]);
 }
 
 #[test]

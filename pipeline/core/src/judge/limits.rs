@@ -343,16 +343,17 @@ impl<'a> Limits<'a> {
         no_instructions(self.group)?;
         for (at, one) in members.iter().enumerate() {
             for other in &members[at + 1..] {
-                self.could_be_same((&one.handle, &one.text), (&other.handle, &other.text))?;
+                self.could_be_same([&one.handle, &other.handle], [&one.text, &other.text])?;
             }
         }
         Ok(())
     }
 
     /// A golden record stands for memories that say different things; they must not contradict each other.
-    fn could_be_same(&self, one: (&str, &str), other: (&str, &str)) -> Result<(), Refusal> {
-        let judgement = self.guard.judge(&self.guard.read(one.1), &self.guard.read(other.1));
-        let (one, other) = (one.0.to_owned(), other.0.to_owned());
+    fn could_be_same(&self, names: [&str; 2], texts: [&str; 2]) -> Result<(), Refusal> {
+        let [one, other] = texts.map(|text| self.guard.read(text));
+        let judgement = self.guard.judge(&one, &other);
+        let [one, other] = names.map(str::to_owned);
         match judgement.verdict {
             Verdict::Conflict => Err(Refusal::Contradictory { one, other }),
             _ if self.is_golden() || could_be_same(&judgement) => Ok(()),
@@ -402,7 +403,7 @@ impl<'a> Limits<'a> {
         let whole = self.guard.read(text);
         for member in members {
             let id = || member.handle.clone();
-            self.could_be_same((&member.handle, &member.text), ("text", text))?;
+            self.could_be_same([&member.handle, "text"], [&member.text, text])?;
             let source = self.guard.read(&member.text);
             let kept = self.guard.coverage(&source, &whole);
             if let Some(what) = kept.specifics_lacking.into_iter().next() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::context::{merged, new_categories, new_importance};
+use super::context::{merged_values, new_categories, new_importance};
 use crate::memory::{Memory, MemoryId, named};
 use crate::policy::MergePolicy;
 use crate::summary::Summary;
@@ -17,7 +17,7 @@ named! {
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ActionType {
-        /// Fold memories into a survivor.
+        /// Merge memories into a survivor.
         Merge = "merge",
         /// Raise importance.
         Promote = "promote",
@@ -31,7 +31,7 @@ named! {
         Summarize = "summarize",
         /// Note that a memory holds in the place of an older one, which stays.
         Supersede = "supersede",
-        /// Fold memories of which nothing proves that they say the same; done only where a person approved it.
+        /// Merge memories of which nothing proves that they say the same; done only where a person approved it.
         ProposeMerge = "propose_merge",
         /// Leave alone, and say why.
         Noop = "noop",
@@ -59,7 +59,7 @@ pub struct Action {
     /// What it does.
     #[serde(rename = "type")]
     pub action: ActionType,
-    /// The survivor first, then every absorbed memory; of a rewrite or summary its sources, newest first; of a
+    /// The survivor first, then every merged memory; of a rewrite or summary its sources, newest first; of a
     /// supersession the memory that holds, then the other; else the memory or the pair.
     #[schemars(with = "Vec<String>")]
     pub target_ids: Vec<MemoryId>,
@@ -188,7 +188,7 @@ impl ActionType {
         !matches!(self, Self::ProposeMerge | Self::Noop)
     }
 
-    /// Tells whether it folds memories into a survivor.
+    /// Tells whether it merges memories into a survivor.
     #[must_use]
     pub const fn merges(self) -> bool {
         matches!(self, Self::Merge | Self::ProposeMerge)
@@ -217,12 +217,12 @@ impl Action {
     pub fn merging(
         action: ActionType,
         survivor: &Memory,
-        absorbed: &[&Memory],
+        merged: &[&Memory],
         policy: &MergePolicy,
         rationale: Rationale,
     ) -> Self {
-        let ids = std::iter::once(&survivor).chain(absorbed).map(|memory| memory.id.clone());
-        let after = merged(survivor, absorbed.iter().copied(), policy);
+        let ids = std::iter::once(&survivor).chain(merged).map(|memory| memory.id.clone());
+        let after = merged_values(survivor, merged.iter().copied(), policy);
         Self {
             canonical_id: Some(survivor.id.clone()),
             new_categories: new_categories(&after, survivor),
@@ -234,7 +234,7 @@ impl Action {
     /// Returns the memories that leave for its survivor: of a merge all but the survivor, of a rewrite its sources; empty
     /// for other actions.
     #[must_use]
-    pub fn absorbed_ids(&self) -> &[MemoryId] {
+    pub fn merged_ids(&self) -> &[MemoryId] {
         match self.action {
             ActionType::Merge | ActionType::ProposeMerge => {
                 self.target_ids.get(1..).unwrap_or_default()
@@ -244,17 +244,17 @@ impl Action {
         }
     }
 
-    /// Returns the memories that must be as they were for the action to be carried out, in the order of its targets.
+    /// Returns the memories that must be as they were for the action to be applied, in the order of its targets.
     pub fn rests_on(&self) -> impl Iterator<Item = &MemoryId> {
         let replaced = self.summary.iter().flat_map(|summary| &summary.replaces);
         self.target_ids.iter().chain(replaced)
     }
 
-    /// Returns the memories that leave the owner's table: absorbed, archived or replaced.
+    /// Returns the memories that leave the owner's table: merged, archived or replaced.
     pub fn leaving_ids(&self) -> impl Iterator<Item = &MemoryId> {
         let archived: &[MemoryId] = match self.action {
             ActionType::Archive => &self.target_ids,
-            _ => self.absorbed_ids(),
+            _ => self.merged_ids(),
         };
         archived.iter().chain(self.summary.iter().flat_map(|summary| &summary.replaces))
     }
@@ -347,7 +347,7 @@ named! {
         Applied = "applied",
         /// It was skipped: its memories are no longer what it rests on.
         Stale = "stale",
-        /// It was done and taken back.
+        /// It was applied and undone.
         Undone = "undone",
     }
 }

@@ -1,8 +1,8 @@
 //! The conditions of a rule.
 //!
 //! Of a merge, `min_similarity` and `min_cluster_size` speak of the rows that would really be merged;
-//! categories of each of them; age, access count and importance of each absorbed row; `tag_overlap_min`
-//! compares each absorbed row with its survivor. Of a promotion or archival, all speak of the memory as the merges of the plan leave
+//! categories of each of them; age, access count and importance of each merged row; `tag_overlap_min`
+//! compares each merged row with its survivor. Of a promotion or archival, all speak of the memory as the merges of the plan leave
 //! it, with the cluster it is the survivor of. Of a flag, of both sides.
 
 use std::cell::RefCell;

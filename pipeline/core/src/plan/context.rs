@@ -1,4 +1,4 @@
-//! The knowledge of the planner about each memory before it decides, and why one may not fold into another.
+//! The knowledge of the planner about each memory before it decides, and why one may not merge into another.
 
 use memfold_guard::Side;
 use memfold_guard::Verdict;
@@ -48,7 +48,7 @@ impl PlanInput<'_> {
 pub(super) struct Merge<'a> {
     pub(super) cluster: usize,
     pub(super) survivor: MemoryIndex,
-    pub(super) absorbed: Vec<MemoryIndex>,
+    pub(super) merged: Vec<MemoryIndex>,
     pub(super) rule: &'a Rule,
     /// The smallest canonical similarity among the rows, or that of the whole cluster where the rows
     /// are many.
@@ -64,8 +64,8 @@ impl Merge<'_> {
         memory: impl Fn(MemoryIndex) -> &'m Memory,
         policy: &Policy,
     ) -> Option<Memory> {
-        let absorbed = self.absorbed.iter().map(|&row| memory(row));
-        let after = || merged(memory(self.survivor), absorbed, &policy.merge);
+        let merged = self.merged.iter().map(|&row| memory(row));
+        let after = || merged_values(memory(self.survivor), merged, &policy.merge);
         (!self.survivor_protected).then(after)
     }
 }
@@ -73,23 +73,23 @@ impl Merge<'_> {
 /// A plan's inputs, looked up often.
 pub(super) struct Context<'a> {
     pub(super) input: &'a PlanInput<'a>,
-    folded: &'a Folded,
+    merged: &'a Merged,
     /// The rules that run, in order.
     pub(super) rules: Vec<&'a Rule>,
     /// The lowest similarity that a merge rule asks for.
     pub(super) threshold: Option<Similarity>,
-    pub(super) ghosts: BTreeMap<MemoryIndex, &'a [MemoryIndex]>,
+    pub(super) merged_rows: BTreeMap<MemoryIndex, &'a [MemoryIndex]>,
     pub(super) protected: BTreeMap<MemoryIndex, ProtectedBy>,
-    /// The live row of the unit of each ghost.
+    /// The live row of the unit of each merged row.
     live_of: BTreeMap<MemoryIndex, MemoryIndex>,
-    /// Live rows of units that contradict each other, by their own texts or by texts folded into them.
+    /// Live rows of units that contradict each other, by their own texts or by texts merged into them.
     contradictory: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>>,
     /// The sides of open flags.
     flagged: BTreeSet<MemoryIndex>,
     /// Also the pairs of flags that a person took back.
     ever_flagged: BTreeSet<MemoryIndex>,
     /// Units of which a person took something back: since when.
-    taken_back: BTreeMap<MemoryIndex, Instant>,
+    undone: BTreeMap<MemoryIndex, Instant>,
     /// Keep-both groups of the units that are in any, ascending.
     apart_groups: BTreeMap<MemoryIndex, Vec<u32>>,
     shared_vectors: BTreeSet<MemoryIndex>,
@@ -101,52 +101,54 @@ pub(super) struct Member<'a> {
     pub(super) memory: &'a Memory,
     /// The strict key.
     pub(super) key: String,
-    pub(super) ghosts: &'a [MemoryIndex],
+    pub(super) merged_rows: &'a [MemoryIndex],
 }
 
-/// Why a row does not fold into a survivor.
+/// Why a row does not merge into a survivor.
 #[derive(Debug, Clone)]
-pub(super) struct Obstacle {
+pub(super) struct Rejection {
     /// The reason against it: a rule's id, `protection`, `guard`, `embedding`, `similarity`, `decision`.
     pub(super) cause: String,
     pub(super) reason: String,
 }
 
-impl Obstacle {
+impl Rejection {
     pub(super) fn new(cause: &str, reason: impl Into<String>) -> Self {
         Self { cause: cause.to_owned(), reason: reason.into() }
     }
 }
 
 impl<'a> Context<'a> {
-    /// Looks at the memories as `folded` leaves them.
-    pub(super) fn new(input: &'a PlanInput<'a>, folded: &'a Folded) -> Self {
+    /// Looks at the memories as `merged` leaves them.
+    pub(super) fn new(input: &'a PlanInput<'a>, merged: &'a Merged) -> Self {
         let units = || {
             let units = input.detection.units.iter();
-            units.filter(|unit| !folded.is_absorbed(unit.live)).map(|unit| {
-                let ghosts = folded.ghosts(unit.live);
-                (unit.live, ghosts.unwrap_or(&unit.ghosts))
+            units.filter(|unit| !merged.is_merged(unit.live)).map(|unit| {
+                let merged_rows = merged.merged_rows(unit.live);
+                (unit.live, merged_rows.unwrap_or(&unit.merged_rows))
             })
         };
         let decisions = &input.snapshot.decisions;
         let id = |row: MemoryIndex| &input.snapshot.memories[row.index()].id;
-        let protection = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
-            let mut rows = std::iter::once(live).chain(ghosts.iter().copied());
+        let protection = |(live, merged_rows): (MemoryIndex, &[MemoryIndex])| {
+            let mut rows = std::iter::once(live).chain(merged_rows.iter().copied());
             let promoted = rows.any(|row| decisions.promoted_at_access.contains_key(id(row)));
-            let memory = folded.memory(input, live);
+            let memory = merged.memory(input, live);
             protected_by(memory, promoted, input.policy, input.now).map(|by| (live, by))
         };
-        let taken_back = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
-            let rows = std::iter::once(live).chain(ghosts.iter().copied());
-            let last = rows.filter_map(|row| decisions.taken_back.get(id(row))).max()?;
+        let undone = |(live, merged_rows): (MemoryIndex, &[MemoryIndex])| {
+            let rows = std::iter::once(live).chain(merged_rows.iter().copied());
+            let last = rows.filter_map(|row| decisions.undone.get(id(row))).max()?;
             Some((live, *last))
         };
         let live_of: BTreeMap<MemoryIndex, MemoryIndex> = units()
-            .flat_map(|(live, ghosts)| ghosts.iter().map(move |&ghost| (ghost, live)))
+            .flat_map(|(live, merged_rows)| {
+                merged_rows.iter().map(move |&merged_row| (merged_row, live))
+            })
             .collect();
         Self {
             input,
-            folded,
+            merged,
             rules: input.policy.active_rules().collect(),
             threshold: input.policy.merge_threshold(),
             protected: units().filter_map(protection).collect(),
@@ -155,18 +157,18 @@ impl<'a> Context<'a> {
             shared_vectors: input.detection.shared_vector_rows.iter().copied().collect(),
             flagged: sides(input, &decisions.open_flags),
             ever_flagged: sides(input, &decisions.counted_flags),
-            taken_back: if decisions.taken_back.is_empty() {
+            undone: if decisions.undone.is_empty() {
                 BTreeMap::new()
             } else {
-                units().filter_map(taken_back).collect()
+                units().filter_map(undone).collect()
             },
-            ghosts: units().collect(),
+            merged_rows: units().collect(),
             live_of,
         }
     }
 
     pub(super) fn memory(&self, index: MemoryIndex) -> &'a Memory {
-        self.folded.memory(self.input, index)
+        self.merged.memory(self.input, index)
     }
 
     /// Returns a memory as a merge into it leaves it.
@@ -208,30 +210,30 @@ impl<'a> Context<'a> {
 
     /// Tells whether a person took back a run's changes of a unit.
     pub(super) fn is_taken_back(&self, live: MemoryIndex) -> bool {
-        self.taken_back.contains_key(&live)
+        self.undone.contains_key(&live)
     }
 
     /// Tells whether a person took back a run's changes of one of two units when the other was there already.
     pub(super) fn is_settled(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
         let before = |unit: MemoryIndex, at: Instant| {
-            let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
-            let rows = std::iter::once(unit).chain(ghosts.iter().copied());
+            let merged_rows = self.merged_rows.get(&unit).copied().unwrap_or_default();
+            let rows = std::iter::once(unit).chain(merged_rows.iter().copied());
             let reworded = &self.input.snapshot.decisions.reworded;
             rows.map(|row| self.memory(row)).any(|memory| {
                 let made = memory.created_at.instant();
                 !reworded.contains(&memory.id) && made.is_none_or(|made| made <= at)
             })
         };
-        let taken_back = |unit: MemoryIndex, other: MemoryIndex| {
-            self.taken_back.get(&unit).is_some_and(|&at| before(other, at))
+        let undone = |unit: MemoryIndex, other: MemoryIndex| {
+            self.undone.get(&unit).is_some_and(|&at| before(other, at))
         };
-        !self.taken_back.is_empty() && (taken_back(left, right) || taken_back(right, left))
+        !self.undone.is_empty() && (undone(left, right) || undone(right, left))
     }
 
     pub(super) fn member(&self, index: MemoryIndex) -> Member<'a> {
         let memory = self.memory(index);
-        let ghosts = self.ghosts.get(&index).copied().unwrap_or_default();
-        Member { index, memory, key: memory.text_key(), ghosts }
+        let merged_rows = self.merged_rows.get(&index).copied().unwrap_or_default();
+        Member { index, memory, key: memory.text_key(), merged_rows }
     }
 
     /// The canonical similarity, unless a vector is one that says nothing.
@@ -278,56 +280,58 @@ impl<'a> Context<'a> {
         self.rules.iter().copied().filter(|rule| rule.then.action == RuleAction::Merge)
     }
 
-    /// Returns why a row may not fold into a survivor whatever the rules say, if so.
-    pub(super) fn obstacle(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+    /// Returns why a row may not merge into a survivor whatever the rules say, if so.
+    pub(super) fn rejection(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Rejection> {
         if !has_vector(survivor.memory) && has_vector(row.memory) {
             let reason = format!("survivor {} has no embedding", survivor.memory.id);
-            return Some(Obstacle::new("embedding", reason));
+            return Some(Rejection::new("embedding", reason));
         }
         if share(self.apart_groups(survivor.index), self.apart_groups(row.index)) {
             let reason = format!("a person keeps it apart from {}", survivor.memory.id);
-            return Some(Obstacle::new("decision", reason));
+            return Some(Rejection::new("decision", reason));
         }
         if self.is_settled(survivor.index, row.index) {
             let reason =
                 format!("a person took back what a run did to it or {}", survivor.memory.id);
-            return Some(Obstacle::new("decision", reason));
+            return Some(Rejection::new("decision", reason));
         }
         if self.is_flagged(row.index) {
             let reason = "it is in an open conflict: settle that first (memfold review --flags)";
-            return Some(Obstacle::new("flag", reason));
+            return Some(Rejection::new("flag", reason));
         }
         if self.contradict(survivor.index, row.index) {
-            return Some(Obstacle::new("guard", format!("contradicts {}", survivor.memory.id)));
+            return Some(Rejection::new("guard", format!("contradicts {}", survivor.memory.id)));
         }
         self.too_far(survivor, row).or_else(|| self.lacking(survivor, row))
     }
 
-    /// Returns the keep-both groups that a unit's live row or a ghost is in, ascending. Units of one group
+    /// Returns the keep-both groups that a unit's live row or a merged row is in, ascending. Units of one group
     /// are kept apart.
     pub(super) fn apart_groups(&self, live: MemoryIndex) -> &[u32] {
         self.apart_groups.get(&live).map_or(&[], Vec::as_slice)
     }
 
-    /// The row, or anything once folded into it, is below the threshold to the survivor.
-    fn too_far(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+    /// The row, or anything once merged into it, is below the threshold to the survivor.
+    fn too_far(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Rejection> {
         let threshold = self.threshold?;
         let found = self.effective(survivor, row);
         let id = &survivor.memory.id;
         let Some(found) = found.or_else(|| self.equal_text(survivor, row)) else {
             let reason = format!("no similarity to {id} is known and the texts differ");
-            return Some(Obstacle::new("similarity", reason));
+            return Some(Rejection::new("similarity", reason));
         };
-        let of_ghosts =
-            row.ghosts.iter().filter_map(|&ghost| self.similarity(survivor.index, ghost));
-        let smallest = of_ghosts.min().map_or(found, |ghost| ghost.min(found));
-        let whose = if smallest < found { "a row folded into it is at " } else { "" };
+        let of_merged = row
+            .merged_rows
+            .iter()
+            .filter_map(|&merged_row| self.similarity(survivor.index, merged_row));
+        let smallest = of_merged.min().map_or(found, |merged_row| merged_row.min(found));
+        let whose = if smallest < found { "a row merged into it is at " } else { "" };
         let equal = self.equal_text(survivor, row).is_some();
         let far = if equal { false } else { smallest < threshold };
         far.then(|| {
             let value = smallest.get();
             let reason = format!("{whose}similarity {value:.4} to {id}, below {threshold}");
-            Obstacle::new("similarity", reason)
+            Rejection::new("similarity", reason)
         })
     }
 
@@ -340,21 +344,21 @@ impl<'a> Context<'a> {
         self.input.policy.detect.exact_text
     }
 
-    /// The survivor's text lacks facts of the row or of a text folded into it. Of equal texts
-    /// each says as much as the other, also of the texts folded in.
-    fn lacking(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+    /// The survivor's text lacks facts of the row or of a text merged into it. Of equal texts
+    /// each says as much as the other, also of the texts merged in.
+    fn lacking(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Rejection> {
         if !self.input.policy.guard.enabled || survivor.key == row.key {
             return None;
         }
-        let ghosts = row
-            .ghosts
+        let merged_rows = row
+            .merged_rows
             .iter()
             .copied()
-            .filter(|&ghost| self.memory(ghost).text_key() != survivor.key);
-        std::iter::once(row.index).chain(ghosts).find_map(|index| self.unsaid(survivor, index))
+            .filter(|&merged_row| self.memory(merged_row).text_key() != survivor.key);
+        std::iter::once(row.index).chain(merged_rows).find_map(|index| self.unsaid(survivor, index))
     }
 
-    fn unsaid(&self, survivor: &Member<'_>, row: MemoryIndex) -> Option<Obstacle> {
+    fn unsaid(&self, survivor: &Member<'_>, row: MemoryIndex) -> Option<Rejection> {
         let judgement = self.input.guard.judge(row, survivor.index);
         if judgement.says_all(Side::Right) {
             return None;
@@ -372,7 +376,7 @@ impl<'a> Context<'a> {
                 format!("kept apart from {id}{colon}{}", shown.join(", "))
             }
         };
-        Some(Obstacle::new("guard", reason))
+        Some(Rejection::new("guard", reason))
     }
 
     /// Tells whether one text is proven to say all that another says, and more.
@@ -413,8 +417,8 @@ fn apart_groups<'a>(
     if apart.is_empty() {
         return BTreeMap::new();
     }
-    let groups = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
-        let rows = std::iter::once(&live).chain(ghosts);
+    let groups = |(live, merged_rows): (MemoryIndex, &[MemoryIndex])| {
+        let rows = std::iter::once(&live).chain(merged_rows);
         let groups = rows.flat_map(|row| apart.groups_of(&memories[row.index()].id));
         let groups: BTreeSet<u32> = groups.copied().collect();
         (!groups.is_empty()).then(|| (live, groups.into_iter().collect()))
@@ -448,17 +452,17 @@ fn sides(input: &PlanInput<'_>, flags: &FlaggedPairs) -> BTreeSet<MemoryIndex> {
     units.filter(|row| sides.contains(&input.snapshot.memories[row.index()].id)).collect()
 }
 
-/// Returns an unprotected survivor as it is after it absorbed other memories, in their order.
-pub fn merged<'a>(
+/// Returns an unprotected survivor with the values it takes over from other memories, in their order.
+pub fn merged_values<'a>(
     survivor: &Memory,
-    absorbed: impl IntoIterator<Item = &'a Memory>,
+    merged: impl IntoIterator<Item = &'a Memory>,
     policy: &MergePolicy,
 ) -> Memory {
     let mut after = survivor.clone();
     let mut categories: CategoryList = survivor.categories.iter().collect();
     let own = survivor.categories.iter().filter_map(|category| attribute_of(category));
     let mut attributes: BTreeSet<&str> = own.map(|(name, _)| name).collect();
-    for row in absorbed {
+    for row in merged {
         for category in &row.categories {
             // An attribute has one value: the survivor's, else the first that comes along.
             if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
@@ -488,14 +492,14 @@ pub(super) fn new_importance(after: &Memory, before: &Memory) -> Option<f64> {
 pub(super) fn largest_own_count(
     memories: &[Memory],
     live: MemoryIndex,
-    ghosts: &[MemoryIndex],
+    merged_rows: &[MemoryIndex],
 ) -> i64 {
-    let unit = || std::iter::once(&live).chain(ghosts).map(|index| &memories[index.index()]);
+    let unit = || std::iter::once(&live).chain(merged_rows).map(|index| &memories[index.index()]);
     let taken_over = |survivor: &Memory| -> i64 {
-        let folded = unit().filter(|ghost| ghost.merged_into.as_ref() == Some(&survivor.id));
-        folded.fold(0_i64, |sum, ghost| sum.saturating_add(ghost.access_count))
+        let into = unit().filter(|row| row.merged_into.as_ref() == Some(&survivor.id));
+        into.fold(0_i64, |sum, row| sum.saturating_add(row.access_count))
     };
-    if ghosts.is_empty() {
+    if merged_rows.is_empty() {
         return memories[live.index()].access_count;
     }
     unit()
@@ -506,28 +510,29 @@ pub(super) fn largest_own_count(
 
 /// The changes by the merges planned so far.
 #[derive(Default)]
-pub(super) struct Folded {
+pub(super) struct Merged {
     /// Survivors with their new values.
     survivors: BTreeMap<MemoryIndex, Memory>,
-    /// Everything that was ever folded into a survivor.
-    ghosts: BTreeMap<MemoryIndex, Vec<MemoryIndex>>,
-    absorbed: BTreeSet<MemoryIndex>,
+    /// Everything that was ever merged into a survivor.
+    merged_rows: BTreeMap<MemoryIndex, Vec<MemoryIndex>>,
+    merged: BTreeSet<MemoryIndex>,
 }
 
-impl Folded {
+impl Merged {
     /// Takes over merges of one round.
     pub(super) fn add(&mut self, context: &Context<'_>, merges: &[Merge<'_>]) {
-        let base =
-            |live: MemoryIndex| context.ghosts.get(&live).map_or_else(Vec::new, |g| g.to_vec());
+        let base = |live: MemoryIndex| {
+            context.merged_rows.get(&live).map_or_else(Vec::new, |g| g.to_vec())
+        };
         for merge in merges {
             let mut own =
-                self.ghosts.remove(&merge.survivor).unwrap_or_else(|| base(merge.survivor));
-            for &row in &merge.absorbed {
+                self.merged_rows.remove(&merge.survivor).unwrap_or_else(|| base(merge.survivor));
+            for &row in &merge.merged {
                 own.push(row);
-                own.extend(self.ghosts.remove(&row).unwrap_or_else(|| base(row)));
-                self.absorbed.insert(row);
+                own.extend(self.merged_rows.remove(&row).unwrap_or_else(|| base(row)));
+                self.merged.insert(row);
             }
-            self.ghosts.insert(merge.survivor, own);
+            self.merged_rows.insert(merge.survivor, own);
             let memory = |row: MemoryIndex| self.memory(context.input, row);
             if let Some(after) = merge.survivor_after(memory, context.input.policy) {
                 self.survivors.insert(merge.survivor, after);
@@ -540,39 +545,39 @@ impl Folded {
         self.survivors.get(&row).unwrap_or_else(|| &input.snapshot.memories[row.index()])
     }
 
-    /// Returns the rows folded into a survivor of these merges.
-    pub(super) fn ghosts(&self, survivor: MemoryIndex) -> Option<&[MemoryIndex]> {
-        self.ghosts.get(&survivor).map(Vec::as_slice)
+    /// Returns the rows merged into a survivor of these merges.
+    pub(super) fn merged_rows(&self, survivor: MemoryIndex) -> Option<&[MemoryIndex]> {
+        self.merged_rows.get(&survivor).map(Vec::as_slice)
     }
 
-    /// Tells whether a memory was absorbed.
-    pub(super) fn is_absorbed(&self, row: MemoryIndex) -> bool {
-        self.absorbed.contains(&row)
+    /// Tells whether a memory was merged.
+    pub(super) fn is_merged(&self, row: MemoryIndex) -> bool {
+        self.merged.contains(&row)
     }
 }
 
-/// Adds merges of a further round to the earlier ones: a row that folds into an earlier survivor joins it, and a survivor
-/// of theirs that is absorbed brings along the rows it absorbed.
+/// Adds merges of a further round to the earlier ones: a row that merges into an earlier survivor joins its merge, and
+/// an earlier survivor that merges itself brings its own rows along.
 pub(super) fn combine<'a>(merges: &mut Vec<Merge<'a>>, round: Vec<Merge<'a>>) {
     let mut places: BTreeMap<MemoryIndex, usize> =
         merges.iter().enumerate().map(|(at, merge)| (merge.survivor, at)).collect();
     let mut taken: BTreeSet<usize> = BTreeSet::new();
     for mut next in round {
-        let mut absorbed = Vec::new();
-        for &row in &next.absorbed {
-            absorbed.push(row);
+        let mut merged = Vec::new();
+        for &row in &next.merged {
+            merged.push(row);
             if let Some(at) = places.remove(&row) {
                 let before = &mut merges[at];
-                absorbed.append(&mut before.absorbed);
+                merged.append(&mut before.merged);
                 next.similarity = smaller(next.similarity, before.similarity);
                 next.equal_text &= before.equal_text;
                 taken.insert(at);
             }
         }
-        next.absorbed = absorbed;
+        next.merged = merged;
         if let Some(&at) = places.get(&next.survivor) {
             let merge = &mut merges[at];
-            merge.absorbed.extend(next.absorbed);
+            merge.merged.extend(next.merged);
             merge.similarity = smaller(merge.similarity, next.similarity);
             merge.equal_text &= next.equal_text;
         } else {

@@ -9,10 +9,10 @@ use serde_json::Map;
 
 use super::action::risk;
 use super::conditions::met;
-use super::context::{Context, Folded, Member, Merge, combine, has_vector};
+use super::context::{Context, Member, Merge, Merged, combine, has_vector};
 use super::flags::{Flag, Flags, flags};
-use super::fold::{Fates, LeftAlone, fold};
-use super::single::single_fates;
+use super::merging::{LeftAlone, Outcome, merge_cluster};
+use super::single::single_actions;
 use super::{
     Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, PlanInput, ProtectedBy, Rationale,
     Risk, conditions,
@@ -43,25 +43,25 @@ pub struct Decided {
 /// Decides the actions. Pure: the answer depends on its input only.
 ///
 /// The cost is that of the guard and similarities within clusters: linear in the members where they
-/// fold, quadratic in the members of a cluster of at most 512.
+/// merge, quadratic in the members of a cluster of at most 512.
 #[must_use]
 pub fn decide(input: &PlanInput<'_>) -> Decided {
-    let unchanged = Folded::default();
+    let unchanged = Merged::default();
     let context = Context::new(input, &unchanged);
-    let Fates { merges, left } = fold_all(&context);
+    let Outcome { merges, left } = merge_all(&context);
     let Flags { flags, deferred, deferred_patterns } = flags(&context, &merges);
-    let (singles, notes) = single_fates(&context, &merges, &flags);
+    let (singles, notes) = single_actions(&context, &merges, &flags);
 
-    let access_counts = singles.iter().filter_map(|fate| {
-        let count = fate.access_count?;
-        Some((context.memory(fate.row).id.clone(), count))
+    let access_counts = singles.iter().filter_map(|single| {
+        let count = single.access_count?;
+        Some((context.memory(single.row).id.clone(), count))
     });
     let access_counts = access_counts.collect();
-    let changed = singles.iter().filter(|fate| fate.action.action != ActionType::Noop);
+    let changed = singles.iter().filter(|single| single.action.action != ActionType::Noop);
     let flagged = flags.iter().flat_map(|flag| [flag.pair.0, flag.pair.1]);
-    let touched: BTreeSet<MemoryIndex> = changed.map(|fate| fate.row).chain(flagged).collect();
+    let touched: BTreeSet<MemoryIndex> = changed.map(|single| single.row).chain(flagged).collect();
     let mut actions: Vec<Action> = merges.iter().map(|m| merge_action(&context, m)).collect();
-    let mut singles: Vec<Action> = singles.into_iter().map(|fate| fate.action).collect();
+    let mut singles: Vec<Action> = singles.into_iter().map(|single| single.action).collect();
     singles.sort_by_key(|action| match action.action {
         ActionType::Promote => 0,
         ActionType::Rewrite => 1,
@@ -72,9 +72,9 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     let left_alone = singles.split_off(left_alone);
     actions.extend(singles);
     actions.extend(flags.iter().map(|flag| flag_action(&context, flag)));
-    let mut folded = Folded::default();
-    folded.add(&context, &merges);
-    let (proposals, proposals_deferred) = proposals(&Context::new(input, &folded), &touched);
+    let mut merged = Merged::default();
+    merged.add(&context, &merges);
+    let (proposals, proposals_deferred) = proposals(&Context::new(input, &merged), &touched);
     actions.extend(proposals);
     actions.extend(left.iter().map(|left| noop_action(&context, left)));
     actions.extend(left_alone);
@@ -95,51 +95,52 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     }
 }
 
-/// Folds clusters until nothing is left to merge, looking again at each cluster as its merges leave it: else the next
+/// Merges clusters until nothing is left to merge, looking again at each cluster as its merges leave it: else the next
 /// run would do that.
-fn fold_all<'a>(context: &Context<'a>) -> Fates<'a> {
+fn merge_all<'a>(context: &Context<'a>) -> Outcome<'a> {
     let clusters = &context.input.detection.clusters;
-    let mut fates = Fates::default();
+    let mut outcome = Outcome::default();
     let mut open: Vec<(usize, Cluster)> = Vec::new();
     for (number, cluster) in (1..).zip(clusters) {
-        let found = fold(context, number, cluster);
-        let absorbed: usize = found.merges.iter().map(|merge| merge.absorbed.len()).sum();
-        if absorbed > 0 && absorbed + 1 < cluster.members.len() {
+        let found = merge_cluster(context, number, cluster);
+        let merged: usize = found.merges.iter().map(|merge| merge.merged.len()).sum();
+        if merged > 0 && merged + 1 < cluster.members.len() {
             open.push((number, cluster.clone()));
         }
-        fates.merges.extend(found.merges);
-        fates.left.extend(found.left);
+        outcome.merges.extend(found.merges);
+        outcome.left.extend(found.left);
     }
     if open.is_empty() {
-        return fates;
+        return outcome;
     }
-    let mut folded = Folded::default();
-    folded.add(context, &fates.merges);
+    let mut merged = Merged::default();
+    merged.add(context, &outcome.merges);
     while !open.is_empty() {
         for (_, cluster) in &mut open {
-            cluster.members.retain(|&member| !folded.is_absorbed(member));
+            cluster.members.retain(|&member| !merged.is_merged(member));
         }
-        let round = fold_again(context, &folded, &open);
-        let rows = |merge: &Merge<'_>| [&[merge.survivor], &*merge.absorbed].concat();
+        let round = merge_again(context, &merged, &open);
+        let rows = |merge: &Merge<'_>| [&[merge.survivor], &*merge.merged].concat();
         let changed: BTreeSet<MemoryIndex> = round.iter().flat_map(rows).collect();
         open.retain(|(_, cluster)| cluster.members.iter().any(|row| changed.contains(row)));
-        fates.left.retain(|left| !changed.contains(&left.row));
-        folded.add(context, &round);
-        combine(&mut fates.merges, round);
+        outcome.left.retain(|left| !changed.contains(&left.row));
+        merged.add(context, &round);
+        combine(&mut outcome.merges, round);
     }
-    fates.merges.sort_by_key(|merge| merge.cluster);
-    fates
+    outcome.merges.sort_by_key(|merge| merge.cluster);
+    outcome
 }
 
-/// Folds clusters as the merges so far leave them.
-fn fold_again<'a>(
+/// Merges clusters as the merges so far leave them.
+fn merge_again<'a>(
     context: &Context<'a>,
-    folded: &Folded,
+    merged: &Merged,
     clusters: &[(usize, Cluster)],
 ) -> Vec<Merge<'a>> {
-    let later = Context::new(context.input, folded);
-    let merges =
-        clusters.iter().flat_map(|(number, cluster)| fold(&later, *number, cluster).merges);
+    let later = Context::new(context.input, merged);
+    let merges = clusters
+        .iter()
+        .flat_map(|(number, cluster)| merge_cluster(&later, *number, cluster).merges);
     let of_context = |merge: Merge<'_>| {
         let rule = context.rules.iter().find(|rule| rule.id == merge.rule.id)?;
         Some(Merge { rule, ..merge })
@@ -175,8 +176,8 @@ fn cluster_id(number: usize) -> Option<String> {
 
 fn merge_action(context: &Context<'_>, merge: &Merge<'_>) -> Action {
     let survivor = context.memory(merge.survivor);
-    let absorbed: Vec<&Memory> = merge.absorbed.iter().map(|&row| context.memory(row)).collect();
-    let rows = std::iter::once(merge.survivor).chain(merge.absorbed.iter().copied());
+    let merged: Vec<&Memory> = merge.merged.iter().map(|&row| context.memory(row)).collect();
+    let rows = std::iter::once(merge.survivor).chain(merge.merged.iter().copied());
     let mut reasons = merge_reasons(merge);
     if merge.survivor_protected {
         reasons.push("survivor is protected and stays as it is".to_owned());
@@ -190,7 +191,7 @@ fn merge_action(context: &Context<'_>, merge: &Merge<'_>) -> Action {
     };
     let rationale = Rationale { evidence, ..Rationale::new(&merge.rule.id, reasons) };
     let policy = &context.input.policy.merge;
-    let mut action = Action::merging(ActionType::Merge, survivor, &absorbed, policy, rationale);
+    let mut action = Action::merging(ActionType::Merge, survivor, &merged, policy, rationale);
     if merge.survivor_protected {
         action.survivor_protected = true;
         (action.new_categories, action.new_importance) = (None, None);
@@ -221,17 +222,17 @@ fn merge_risk(context: &Context<'_>, merge: &Merge<'_>) -> Risk {
     let survivor = &context.memory(merge.survivor).content;
     let guarded = context.input.policy.guard.enabled;
     let risks =
-        merge.absorbed.iter().map(|&row| risk(survivor, &context.memory(row).content, guarded));
+        merge.merged.iter().map(|&row| risk(survivor, &context.memory(row).content, guarded));
     risks.max().unwrap_or(Risk::Identical)
 }
 
-/// The proofs that the survivor says all that the absorbed rows say, but for equal parts.
+/// The proofs that the survivor says all that the merged rows say, but for equal parts.
 fn proofs(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
     if merge.equal_text || !context.input.policy.guard.enabled {
         return Vec::new();
     }
     let survivor = context.member(merge.survivor);
-    let rows = merge.absorbed.iter().map(|&row| context.member(row));
+    let rows = merge.merged.iter().map(|&row| context.member(row));
     rows.filter_map(|row| context.said(&survivor, &row)).collect()
 }
 
@@ -260,9 +261,9 @@ fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
 }
 
 fn noop_action(context: &Context<'_>, left: &LeftAlone) -> Action {
-    let reasons = vec![left.obstacle.reason.clone()];
+    let reasons = vec![left.rejection.reason.clone()];
     let mut action =
-        plain_action(context, ActionType::Noop, &[left.row], &left.obstacle.cause, reasons);
+        plain_action(context, ActionType::Noop, &[left.row], &left.rejection.cause, reasons);
     action.rationale.evidence.cluster_id = cluster_id(left.cluster);
     action
 }
@@ -303,7 +304,7 @@ pub(super) fn proposals(
         .detection
         .proposals
         .iter()
-        .map(|cluster| (standing(context, touched, cluster), cluster))
+        .map(|cluster| (open_members(context, touched, cluster), cluster))
         .filter(|(rows, _)| rows.len() > 1)
         .collect();
     candidates.sort_by_cached_key(|(rows, cluster)| Reverse(order(context, rows, cluster)));
@@ -319,7 +320,7 @@ pub(super) fn proposals(
 }
 
 /// The members of a cluster as the merges leave them, without the ones that must not be touched.
-fn standing(
+fn open_members(
     context: &Context<'_>,
     touched: &BTreeSet<MemoryIndex>,
     cluster: &Cluster,
@@ -420,9 +421,9 @@ fn proposal(context: &Context<'_>, mut members: Vec<Member<'_>>, near: Near) -> 
         ..Evidence::default()
     };
     let rationale = Rationale { evidence, ..Rationale::new(PROPOSE, reasons) };
-    let absorbed: Vec<&Memory> = members.iter().map(|member| member.memory).collect();
+    let merged: Vec<&Memory> = members.iter().map(|member| member.memory).collect();
     let (kind, policy) = (ActionType::ProposeMerge, &context.input.policy.merge);
-    let action = Action::merging(kind, survivor.memory, &absorbed, policy, rationale);
+    let action = Action::merging(kind, survivor.memory, &merged, policy, rationale);
     Some(Action { risk: Risk::Reworded, ..action })
 }
 

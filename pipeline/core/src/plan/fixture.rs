@@ -107,7 +107,7 @@ impl Fixture {
         };
         let mut live: Vec<_> = all().filter(is_live).collect();
         live.sort_by(by_age);
-        let ghosts = |of: MemoryIndex| {
+        let merged_rows = |of: MemoryIndex| {
             let into = Some(&memories[of.index()].id);
             all().filter(|at| memories[at.index()].merged_into.as_ref() == into).collect()
         };
@@ -131,7 +131,10 @@ impl Fixture {
             judgement: judgement(Verdict::Conflict, score),
         };
         Detection {
-            units: live.into_iter().map(|live| Unit { live, ghosts: ghosts(live) }).collect(),
+            units: live
+                .into_iter()
+                .map(|live| Unit { live, merged_rows: merged_rows(live) })
+                .collect(),
             clusters,
             contradictions: self.contradictions.iter().map(contradiction).collect(),
             contradiction_pairs: self.contradictions.len() as u64,
@@ -159,7 +162,7 @@ impl Fixture {
     }
 
     /// The plan in short: `merge a<b,c`, `noop d guard`.
-    pub(crate) fn fates(&self) -> Vec<String> {
+    pub(crate) fn actions(&self) -> Vec<String> {
         let short = |action: &super::Action| {
             let ids: Vec<&str> = action.target_ids.iter().map(MemoryId::as_str).collect();
             let rule = action.rationale.rule_id.split('-').next().unwrap();

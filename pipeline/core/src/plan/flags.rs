@@ -10,7 +10,7 @@ use memfold_guard::{Difference, Verdict};
 use super::conditions::{
     met, signal_kinds, unmet_kind, unmet_measure, unmet_sameness, unmet_shape,
 };
-use super::context::{Context, Member, Merge, Obstacle};
+use super::context::{Context, Member, Merge, Rejection};
 use crate::detect::Contradiction;
 use crate::policy::defaults::FLAGS_PER_MEMORY_MAX;
 use crate::policy::{Rule, RuleAction};
@@ -43,10 +43,8 @@ pub(super) struct Flags<'a> {
 /// Flags one contradiction per pair of units and one per series, highest score first, within the caps of the policy.
 /// Flags of earlier runs that wait for a person take room under the caps; a pair that was flagged before is passed over.
 pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a> {
-    let survivor_of: BTreeMap<MemoryIndex, &Merge<'_>> = merges
-        .iter()
-        .flat_map(|merge| merge.absorbed.iter().map(move |&row| (row, merge)))
-        .collect();
+    let survivor_of: BTreeMap<MemoryIndex, &Merge<'_>> =
+        merges.iter().flat_map(|merge| merge.merged.iter().map(move |&row| (row, merge))).collect();
     let live = |row: MemoryIndex| {
         let live = context.live(row);
         survivor_of.get(&live).map_or(live, |merge| merge.survivor)
@@ -74,7 +72,7 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         if older == newer || !is_of_today(context, contradiction) {
             continue;
         }
-        let Some(rule) = matching_rule(context, contradiction, pair, &survivors) else {
+        let Some(rule) = matching_rule(context, contradiction, [older, newer], &survivors) else {
             continue;
         };
         if !seen.insert((older.min(newer), older.max(newer)))
@@ -96,7 +94,7 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         if !(context.input.looks_at(older) || context.input.looks_at(newer)) {
             continue;
         }
-        let mut reasons = reasons(context, rule, contradiction, pair);
+        let mut reasons = reasons(context, rule, contradiction, [older, newer]);
         if let Some((_, members)) = member_of {
             reasons.push(format!("speaks for {members} memories that differ in the same way"));
         }
@@ -226,16 +224,13 @@ fn ranked(
 fn matching_rule<'a>(
     context: &Context<'a>,
     contradiction: &Contradiction,
-    pair: (MemoryIndex, MemoryIndex),
+    [left, right]: [MemoryIndex; 2],
     survivors: &BTreeMap<MemoryIndex, &Merge<'_>>,
 ) -> Option<&'a Rule> {
     let Contradiction { older, newer, similarity, ref judgement } = *contradiction;
     let apart = &context.input.snapshot.decisions.keep_both;
     let are_apart = |a, b| apart.are_apart(&context.memory(a).id, &context.memory(b).id);
-    if judgement.verdict != Verdict::Conflict
-        || are_apart(older, newer)
-        || are_apart(pair.0, pair.1)
-    {
+    if judgement.verdict != Verdict::Conflict || are_apart(older, newer) || are_apart(left, right) {
         return None;
     }
     let holds = |rule: &Rule, row: MemoryIndex| {
@@ -247,9 +242,9 @@ fn matching_rule<'a>(
         let categories = |row| &*context.memory(row).categories;
         rule.then.action == RuleAction::FlagContradiction
             && unmet_shape(&rule.when, 2, Some(similarity)).is_none()
-            && unmet_sameness(&rule.when, categories(pair.0), categories(pair.1)).is_none()
-            && holds(rule, pair.0)
-            && holds(rule, pair.1)
+            && unmet_sameness(&rule.when, categories(left), categories(right)).is_none()
+            && holds(rule, left)
+            && holds(rule, right)
     })
 }
 
@@ -257,7 +252,7 @@ fn reasons(
     context: &Context<'_>,
     rule: &Rule,
     contradiction: &Contradiction,
-    pair: (MemoryIndex, MemoryIndex),
+    [left, right]: [MemoryIndex; 2],
 ) -> Vec<String> {
     let reason = match contradiction.judgement.update {
         true => "another value in the same place",
@@ -265,11 +260,11 @@ fn reasons(
     };
     let mut reasons = vec![reason.to_owned()];
     reasons.extend(met(&rule.when));
-    for (seen, live) in [(contradiction.older, pair.0), (contradiction.newer, pair.1)] {
+    for (seen, live) in [(contradiction.older, left), (contradiction.newer, right)] {
         if seen != live {
-            let folds = if context.live(seen) == seen { "folds" } else { "was folded" };
+            let merges = if context.live(seen) == seen { "merges" } else { "was merged" };
             let (seen, live) = (&context.memory(seen).id, &context.memory(live).id);
-            reasons.push(format!("seen in {seen}, which {folds} into {live}"));
+            reasons.push(format!("seen in {seen}, which {merges} into {live}"));
         }
     }
     reasons
@@ -396,15 +391,15 @@ fn root(first: &mut BTreeMap<MemoryIndex, MemoryIndex>, member: MemoryIndex) -> 
     }
 }
 
-/// The rows that are about to fold into a survivor, and the others they exclude.
-pub(super) struct Rivals<'c, 'a> {
+/// The rows that are about to merge into a survivor, and the others they exclude.
+pub(super) struct Merging<'c, 'a> {
     context: &'c Context<'a>,
     rows: Vec<MemoryIndex>,
     /// The first row of each keep-both group.
     kept_apart: BTreeMap<u32, usize>,
 }
 
-impl<'c, 'a> Rivals<'c, 'a> {
+impl<'c, 'a> Merging<'c, 'a> {
     pub(super) fn new(context: &'c Context<'a>) -> Self {
         Self { context, rows: Vec::new(), kept_apart: BTreeMap::new() }
     }
@@ -417,18 +412,18 @@ impl<'c, 'a> Rivals<'c, 'a> {
         self.rows.push(row.index);
     }
 
-    /// Returns the reason against folding a row together with the added ones, if there is one.
-    pub(super) fn obstacle(&self, row: &Member<'_>) -> Option<Obstacle> {
-        let id = |rival: MemoryIndex| &self.context.memory(rival).id;
+    /// Returns the reason against merging a row together with the added ones, if there is one.
+    pub(super) fn rejection(&self, row: &Member<'_>) -> Option<Rejection> {
+        let id = |other: MemoryIndex| &self.context.memory(other).id;
         let groups = self.context.apart_groups(row.index);
         if let Some(&first) = groups.iter().filter_map(|group| self.kept_apart.get(group)).min() {
             let reason = format!("a person keeps it apart from {}", id(self.rows[first]));
-            return Some(Obstacle::new("decision", reason));
+            return Some(Rejection::new("decision", reason));
         }
         if !self.context.is_contradicted(row.index) {
             return None;
         }
-        let rival = self.rows.iter().find(|&&other| self.context.contradict(row.index, other))?;
-        Some(Obstacle::new("guard", format!("contradicts {}", id(*rival))))
+        let other = self.rows.iter().find(|&&other| self.context.contradict(row.index, other))?;
+        Some(Rejection::new("guard", format!("contradicts {}", id(*other))))
     }
 }

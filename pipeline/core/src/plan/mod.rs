@@ -1,8 +1,8 @@
 //! The plan: proposed changes as plain data.
 //!
-//! [`decide`] turns a detection into a [`Plan`]. A row meets its fate in this order: protection, the
+//! [`decide`] turns a detection into a [`Plan`]. What happens to a row is decided in this order: protection, the
 //! contradiction of a pair, merge, then promote and archive on the state after the merge. A row is
-//! in at most one merge; absorbed rows get nothing else; rows left alone in a cluster get
+//! in at most one merge; merged rows get nothing else; rows left alone in a cluster get
 //! a noop with the reason.
 //!
 //! Actions stand in plan order: merges by cluster (newest member first), promotions and archivals by
@@ -13,7 +13,7 @@ mod action;
 mod conditions;
 mod decide;
 mod flags;
-mod fold;
+mod merging;
 mod context;
 mod single;
 mod swap;
@@ -33,7 +33,7 @@ pub use conditions::{
     FactGuard, GuardedTexts, ProtectedBy, SimilarityOf, UPDATE, differences, is_written_better,
     lacks, proof_steps, protected_by, signal_kinds,
 };
-pub use context::{PlanInput, merged};
+pub use context::{PlanInput, merged_values};
 pub(crate) use decide::PROPOSE;
 pub use decide::{Decided, ONE_SAYS_MORE, decide};
 pub use flags::flag_key;

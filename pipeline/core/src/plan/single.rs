@@ -12,8 +12,8 @@ use crate::memory::{Memory, MemoryId, MemoryIndex, attribute, attribute_of};
 use crate::policy::defaults::PROMOTE_INCREASE;
 use crate::policy::{Rule, RuleAction};
 
-/// The fate of one memory.
-pub(super) struct Fate {
+/// The action on one memory.
+pub(super) struct RowAction {
     pub(super) row: MemoryIndex,
     pub(super) action: Action,
     /// The access count that a promotion is recorded at.
@@ -23,29 +23,29 @@ pub(super) struct Fate {
 /// Archival by access count says nothing where this share of live rows was never read.
 const UNREAD_SHARE_MAX: f64 = 0.9;
 
-/// Decides on each unit that is neither protected nor absorbed, newest first; notes say which rules
+/// Decides on each unit that is neither protected nor merged, newest first; notes say which rules
 /// are off.
-pub(super) fn single_fates<'a>(
+pub(super) fn single_actions<'a>(
     context: &Context<'a>,
     merges: &[Merge<'a>],
     flags: &[Flag<'_>],
-) -> (Vec<Fate>, Vec<String>) {
-    let absorbed: BTreeSet<_> = merges.iter().flat_map(|merge| &merge.absorbed).copied().collect();
+) -> (Vec<RowAction>, Vec<String>) {
+    let merged: BTreeSet<_> = merges.iter().flat_map(|merge| &merge.merged).copied().collect();
     let survivors: BTreeMap<_, _> = merges.iter().map(|merge| (merge.survivor, merge)).collect();
     let (rules, notes) = usable_rules(context);
     if rules.is_empty() {
         return (Vec::new(), notes);
     }
-    let holds = Holds::new(context, merges, &absorbed, flags);
+    let holds = Holds::new(context, merges, &merged, flags);
     let units = &context.input.detection.units;
-    let fates = units
+    let actions = units
         .iter()
         .map(|unit| unit.live)
         .filter(|row| context.input.looks_at(*row))
-        .filter(|row| !absorbed.contains(row) && !is_closed(context, &rules, *row))
-        .filter_map(|row| fate(context, &rules, &holds, row, survivors.get(&row).copied()))
+        .filter(|row| !merged.contains(row) && !is_closed(context, &rules, *row))
+        .filter_map(|row| action_on(context, &rules, &holds, row, survivors.get(&row).copied()))
         .collect();
-    (fates, notes)
+    (actions, notes)
 }
 
 /// Tells whether no rule may change a memory: a copy in a wider scope leaves memories that are protected for being read often.
@@ -72,17 +72,17 @@ impl Holds {
     fn new(
         context: &Context<'_>,
         merges: &[Merge<'_>],
-        absorbed: &BTreeSet<MemoryIndex>,
+        merged: &BTreeSet<MemoryIndex>,
         flags: &[Flag<'_>],
     ) -> Self {
         let clusters = context.input.detection.clusters.iter();
         let staying = clusters.map(|cluster| {
             let members = cluster.members.iter().copied();
-            members.filter(|member| !absorbed.contains(member)).collect::<Vec<_>>()
+            members.filter(|member| !merged.contains(member)).collect::<Vec<_>>()
         });
         let contradictory = merges
             .iter()
-            .filter(|merge| merge.absorbed.iter().any(|&row| context.is_contradicted(row)));
+            .filter(|merge| merge.merged.iter().any(|&row| context.is_contradicted(row)));
         Self {
             flagged: flags.iter().flat_map(|flag| [flag.pair.0, flag.pair.1]).collect(),
             clustered: staying.filter(|members| members.len() > 1).flatten().collect(),
@@ -162,13 +162,13 @@ fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
 
 /// The first rule that matches and would change something; a noop rule before it stops it. A change that a person undid
 /// gives way to the rules behind it.
-fn fate<'a>(
+fn action_on<'a>(
     context: &Context<'a>,
     rules: &[&'a Rule],
     holds: &Holds,
     row: MemoryIndex,
     merge: Option<&Merge<'a>>,
-) -> Option<Fate> {
+) -> Option<RowAction> {
     let memory = context.memory(row);
     let after = context.after(row, merge);
     let of_rule = |rule: &Rule, against: Option<&str>| {
@@ -176,9 +176,9 @@ fn fate<'a>(
         let rationale = Rationale::new(&rule.id, reasons.collect());
         Action::new(ActionType::Noop, vec![memory.id.clone()], rationale)
     };
-    let left_alone = |action: Action| Fate { row, action, access_count: None };
+    let left_alone = |action: Action| RowAction { row, action, access_count: None };
     let mut stopped_by: Option<&'a Rule> = None;
-    let mut declined: Option<Fate> = None;
+    let mut declined: Option<RowAction> = None;
     let only_copies = context.protected.contains_key(&row);
     for &rule in rules {
         if only_copies && rule.then.action != RuleAction::PromoteScope {
@@ -216,7 +216,7 @@ fn fate<'a>(
         };
         if against.is_none() {
             let Action { target_ids, rationale, .. } = of_rule(rule, None);
-            return Some(Fate {
+            return Some(RowAction {
                 row,
                 action: Action { target_ids, rationale, ..change },
                 access_count,
@@ -224,7 +224,7 @@ fn fate<'a>(
         }
         declined.get_or_insert_with(|| left_alone(of_rule(rule, against)));
     }
-    // A survivor has its fate already.
+    // A survivor has its action already.
     declined.filter(|_| merge.is_none())
 }
 
@@ -266,7 +266,7 @@ fn matches(
         _ => after.access_count,
     };
     let (size, similarity) =
-        merge.map_or((1, None), |merge| (merge.absorbed.len() + 1, merge.similarity));
+        merge.map_or((1, None), |merge| (merge.merged.len() + 1, merge.similarity));
     unmet_shape(&rule.when, size, similarity).is_none()
         && unmet_kind(&rule.when, &after.categories).is_none()
         && unmet_measure(&rule.when, after, access_count, context.input.now).is_none()
@@ -277,25 +277,25 @@ fn rows<'m>(
     row: MemoryIndex,
     merge: Option<&'m Merge<'_>>,
 ) -> impl Iterator<Item = MemoryIndex> + 'm {
-    std::iter::once(row).chain(merge.into_iter().flat_map(|merge| merge.absorbed.iter().copied()))
+    std::iter::once(row).chain(merge.into_iter().flat_map(|merge| merge.merged.iter().copied()))
 }
 
-/// Live rows and ghosts of these units.
+/// Live rows and merged rows of these units.
 fn members<'m>(
     context: &'m Context<'_>,
     row: MemoryIndex,
     merge: Option<&'m Merge<'_>>,
 ) -> impl Iterator<Item = MemoryIndex> + 'm {
     rows(row, merge).flat_map(|row| {
-        let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
-        std::iter::once(row).chain(ghosts.iter().copied())
+        let merged_rows = context.merged_rows.get(&row).copied().unwrap_or_default();
+        std::iter::once(row).chain(merged_rows.iter().copied())
     })
 }
 
 fn largest_count(context: &Context<'_>, row: MemoryIndex, merge: Option<&Merge<'_>>) -> i64 {
     let count = |row| {
-        let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
-        largest_own_count(&context.input.snapshot.memories, row, ghosts)
+        let merged_rows = context.merged_rows.get(&row).copied().unwrap_or_default();
+        largest_own_count(&context.input.snapshot.memories, row, merged_rows)
     };
     rows(row, merge).map(count).max().unwrap_or(0)
 }

@@ -79,8 +79,8 @@ pub enum SwapRefusal {
     },
 }
 
-/// Makes the next absorbed memory that can carry the others the survivor. Repeated, it comes back to
-/// the first. A memory survives only if it could have in the plan: the guard lets it absorb each of the
+/// Makes the next merged memory that can carry the others the survivor. Repeated, it comes back to
+/// the first. A memory survives only if it could have in the plan: the guard lets it merge each of the
 /// others and all that was once merged into them, and it has a valid vector if any of them has.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ pub fn swap_survivor(input: &SwapInput<'_>) -> Result<Action, SwapRefusal> {
     let mut refused = None;
     for _ in 1..rows.len() {
         rows.rotate_left(1);
-        match obstacle(input, &rows) {
+        match rejection(input, &rows) {
             None => return Ok(amended(input, &rows)),
             Some(refusal) => refused = refused.or(Some(refusal)),
         }
@@ -120,15 +120,15 @@ pub fn superseding(flag: &Action, stays: &Memory, goes: &Memory, policy: &MergeP
     Action { risk: Risk::Reworded, ..merge }
 }
 
-/// The reason against the first row absorbing the others.
-fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
-    let [survivor, absorbed @ ..] = rows else { return None };
+/// The reason against the first row merging the others.
+fn rejection(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
+    let [survivor, merged @ ..] = rows else { return None };
     let has_vector = |memory: &Memory| memory.embedding.vector().is_some();
-    if !has_vector(survivor) && absorbed.iter().any(|row| has_vector(row)) {
+    if !has_vector(survivor) && merged.iter().any(|row| has_vector(row)) {
         return Some(SwapRefusal::NoVector { id: survivor.id.clone() });
     }
     let key = survivor.text_key();
-    let units = absorbed.iter().flat_map(|row| unit(input.memories, row));
+    let units = merged.iter().flat_map(|row| unit(input.memories, row));
     let others: Vec<&Memory> = units.filter(|other| other.text_key() != key).collect();
     if !is_near_to_all(input, rows.len(), &others) {
         return Some(SwapRefusal::NotNear);
@@ -146,17 +146,18 @@ fn unit<'a>(memories: &'a BTreeMap<MemoryId, Memory>, row: &'a Memory) -> Vec<&'
     let mut unit = vec![row];
     let mut seen = 0;
     while let Some(into) = unit.get(seen).copied() {
-        let is_ghost = |memory: &&Memory| memory.merged_into.as_ref() == Some(&into.id);
-        let ghosts = memories.values().filter(is_ghost);
-        let new: Vec<&Memory> =
-            ghosts.filter(|ghost| unit.iter().all(|known| known.id != ghost.id)).collect();
+        let is_merged = |memory: &&Memory| memory.merged_into.as_ref() == Some(&into.id);
+        let merged_rows = memories.values().filter(is_merged);
+        let new: Vec<&Memory> = merged_rows
+            .filter(|merged_row| unit.iter().all(|known| known.id != merged_row.id))
+            .collect();
         unit.extend(new);
         seen += 1;
     }
     unit
 }
 
-/// Greedy complete linkage links all rows of a cluster and their ghosts to each other. Of the other
+/// Greedy complete linkage links all rows of a cluster and their merged rows to each other. Of the other
 /// linkages only the survivor's similarities were looked at.
 fn is_near_to_all(input: &SwapInput<'_>, row_count: usize, others: &[&Memory]) -> bool {
     let are_all_linked = input.policy.cluster.linkage == Linkage::GreedyComplete;
@@ -184,23 +185,23 @@ fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory, open: bool) -> Optio
 
 /// The merge with the first row as its survivor.
 fn amended(input: &SwapInput<'_>, rows: &[&Memory]) -> Action {
-    let (survivor, absorbed) = (rows[0], &rows[1..]);
+    let (survivor, merged) = (rows[0], &rows[1..]);
     let guarded = input.policy.guard.enabled;
-    let risks = absorbed.iter().map(|row| risk(&survivor.content, &row.content, guarded));
+    let risks = merged.iter().map(|row| risk(&survivor.content, &row.content, guarded));
     let mut rationale = input.action.rationale.clone();
-    rationale.evidence.differences = proofs(input, survivor, absorbed);
+    rationale.evidence.differences = proofs(input, survivor, merged);
     if !rationale.reasons.iter().any(|reason| reason == CHOSEN) {
         rationale.reasons.push(CHOSEN.to_owned());
     }
     let (kind, policy) = (input.action.action, &input.policy.merge);
     Action {
         risk: risks.max().unwrap_or(Risk::Identical),
-        ..Action::merging(kind, survivor, absorbed, policy, rationale)
+        ..Action::merging(kind, survivor, merged, policy, rationale)
     }
 }
 
-/// The proofs that the survivor says all that the absorbed rows say.
-fn proofs(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Vec<String> {
+/// The proofs that the survivor says all that the merged rows say.
+fn proofs(input: &SwapInput<'_>, survivor: &Memory, merged: &[&Memory]) -> Vec<String> {
     if !input.policy.guard.enabled {
         return Vec::new();
     }
@@ -210,7 +211,7 @@ fn proofs(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Vec
         let steps = conditions::proof_steps(&judgement, &row.content, &survivor.content);
         (!steps.is_empty()).then(|| format!("{}: {}", row.id, steps.join(", ")))
     };
-    absorbed.iter().filter_map(proof).collect()
+    merged.iter().filter_map(proof).collect()
 }
 
 #[cfg(test)]
@@ -318,18 +319,18 @@ mod tests {
         assert_eq!(ids(&unguarded.swap(&unguarded.action).unwrap()), ["b", "a"]);
     }
 
-    fn ghost(id: &str, content: &str, survivor: &str) -> Memory {
-        let mut ghost = row(id, content, 9);
-        ghost.merge_into(survivor);
-        ghost
+    fn merged_row(id: &str, content: &str, survivor: &str) -> Memory {
+        let mut merged_row = row(id, content, 9);
+        merged_row.merge_into(survivor);
+        merged_row
     }
 
     #[test]
-    fn what_was_once_folded_in_keeps_its_say() {
+    fn texts_merged_before_still_count() {
         let mut table = table(vec![row("a", SHORTER, 2), row("b", SHORTER, 3)]);
         let memories = &mut table.fixture.snapshot.memories;
         // g was merged into f, which was merged into a; each into the other would go on for ever.
-        memories.extend([ghost("f", "the port is 8080.", "a"), ghost("g", LONGER, "f")]);
+        memories.extend([merged_row("f", "the port is 8080.", "a"), merged_row("g", LONGER, "f")]);
         let refused = table.swap(&table.action).unwrap_err();
         assert_eq!(
             refused.to_string(),
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_differ_do_not_absorb_each_other() {
+    fn texts_that_differ_do_not_merge() {
         let mut table = table(vec![row("a", "x y", 2), row("b", "x", 3)]);
         let memories = &mut table.fixture.snapshot.memories;
         memories[0].content = "The port is 8080.".into();

@@ -36,7 +36,7 @@ fn the_newest_with_a_vector_survives() {
         ]
     };
     let fixture = Fixture::new(memories()).cluster(&["a", "b", "c"]);
-    assert_eq!(fixture.fates(), ["merge b<a<c R2"]);
+    assert_eq!(fixture.actions(), ["merge b<a<c R2"]);
     let mut informative = Fixture::new(vec![row("a", "x", 2), row("b", "x", 3), row("c", "x", 4)]);
     let canonical = Some(Canonical::MostInformative);
     for rule in &mut informative.policy.rules {
@@ -44,7 +44,7 @@ fn the_newest_with_a_vector_survives() {
             rule.then.params.canonical = canonical;
         }
     }
-    assert_eq!(informative.cluster(&["a", "b", "c"]).fates(), ["merge a<b<c R1"]);
+    assert_eq!(informative.cluster(&["a", "b", "c"]).actions(), ["merge a<b<c R1"]);
 }
 
 #[test]
@@ -53,24 +53,24 @@ fn the_first_rule_that_holds_for_all_wins() {
         let memories = vec![row("a", "x y", 2), row("b", older, 3)];
         Fixture::new(memories).cluster(&["a", "b"]).at(similarity)
     };
-    assert_eq!(fixture("y x", 0.86).fates(), ["merge a<b R1"]);
-    assert_eq!(fixture("y x", 0.84).fates(), ["noop a cluster", "noop b similarity"]);
-    assert_eq!(fixture("x", 0.96).fates(), ["merge a<b R2"]);
-    assert_eq!(fixture("x", 0.94).fates(), ["noop a cluster", "noop b R2"]);
+    assert_eq!(fixture("y x", 0.86).actions(), ["merge a<b R1"]);
+    assert_eq!(fixture("y x", 0.84).actions(), ["noop a cluster", "noop b similarity"]);
+    assert_eq!(fixture("x", 0.96).actions(), ["merge a<b R2"]);
+    assert_eq!(fixture("x", 0.94).actions(), ["noop a cluster", "noop b R2"]);
     let equal = Fixture::new(vec![row("a", "x", 2), row("b", " x ", 3)]).cluster(&["a", "b"]);
-    assert_eq!(equal.at(0.5).fates(), ["merge a<b R1"]);
+    assert_eq!(equal.at(0.5).actions(), ["merge a<b R1"]);
 }
 
 #[test]
 fn what_the_survivor_lacks_is_tried_among_itself() {
     let memories = vec![row("a", "x", 2), row("b", "x y z", 3), row("c", "x y", 4)];
     let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
-    assert_eq!(fixture.fates(), ["merge b<a<c R2"], "the fuller text survives");
+    assert_eq!(fixture.actions(), ["merge b<a<c R2"], "the fuller text survives");
     let memories = vec![row("a", "x y", 2), row("b", "x z", 3), row("c", "z x", 4)];
     let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
-    assert_eq!(fixture.fates(), ["merge b<c R1", "noop a cluster"]);
+    assert_eq!(fixture.actions(), ["merge b<c R1", "noop a cluster"]);
     let different = Fixture::new(vec![row("a", "x A", 2), row("b", "x B", 3)]);
-    assert_eq!(different.cluster(&["a", "b"]).fates(), ["noop a cluster", "noop b guard"]);
+    assert_eq!(different.cluster(&["a", "b"]).actions(), ["noop a cluster", "noop b guard"]);
 }
 
 #[test]
@@ -90,20 +90,20 @@ fn protected_rows_never_change() {
         let merge = merge_of(&fixture);
         assert_eq!(merge.target_ids, ["a", "c"].map(MemoryId::new), "{name}");
         assert!(merge.survivor_protected && merge.new_categories.is_none(), "{name}");
-        assert_eq!(fixture.fates()[1..], ["noop b protection"], "{name}");
+        assert_eq!(fixture.actions()[1..], ["noop b protection"], "{name}");
     }
 }
 
 /// Exact copies of a protected memory stayed for ever where they were filed under another category.
 #[test]
-fn an_exact_copy_folds_into_a_protected_row_unless_more_than_its_categories_would_go() {
+fn an_exact_copy_merges_into_a_protected_row_unless_more_than_its_categories_would_go() {
     let memories = vec![
         category(row("a", "x", 2), "pinned"),
         category(row("b", "x", 3), "sop"),
         with(row("c", "x", 4), |m| m.importance = 2.0),
     ];
     let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
-    assert_eq!(fixture.fates(), ["merge a<b R1", "noop c protection"]);
+    assert_eq!(fixture.actions(), ["merge a<b R1", "noop c protection"]);
     let merge = merge_of(&fixture);
     assert!(merge.survivor_protected && merge.new_categories.is_none());
     assert_eq!(merge.new_importance, None);
@@ -130,9 +130,9 @@ fn unreadable_times_neither_survive_nor_age() {
         })
     };
     let merging = Fixture::new(vec![unreadable("a", "x"), row("b", "x y", 3)]).cluster(&["a", "b"]);
-    assert_eq!(merging.fates(), ["merge b<a R2"]);
+    assert_eq!(merging.actions(), ["merge b<a R2"]);
     let alone = Fixture::new(vec![unreadable("a", "x"), row("b", "y", 3), row("c", "z", 3)]);
-    assert!(alone.fates().is_empty());
+    assert!(alone.actions().is_empty());
 }
 
 #[test]
@@ -147,21 +147,21 @@ fn promotions_read_the_largest_count_once() {
         Fixture::new(vec![procedure("a", "x y", 2, 3), procedure("b", "x", 3, reads)])
             .cluster(&["a", "b"])
     };
-    assert_eq!(merged(3).fates(), ["merge a<b R2"]);
-    assert_eq!(merged(5).fates(), ["merge a<b R2", "promote a R3"]);
+    assert_eq!(merged(3).actions(), ["merge a<b R2"]);
+    assert_eq!(merged(5).actions(), ["merge a<b R2", "promote a R3"]);
 
-    // The night after: the survivor holds the sum, its ghost its own share.
-    let ghost = with(procedure("b", "x", 3, 3), |m| m.merge_into("a"));
-    assert!(Fixture::new(vec![procedure("a", "x y", 2, 6), ghost]).fates().is_empty());
+    // The night after: the survivor holds the sum, its merged row its own share.
+    let merged_row = with(procedure("b", "x", 3, 3), |m| m.merge_into("a"));
+    assert!(Fixture::new(vec![procedure("a", "x y", 2, 6), merged_row]).actions().is_empty());
 
     let mut again = Fixture::new(vec![procedure("a", "x", 2, 9)]);
-    assert_eq!(again.fates(), ["promote a R3"]);
+    assert_eq!(again.actions(), ["promote a R3"]);
     again.snapshot.decisions.promoted_at_access.insert(MemoryId::new("a"), 5);
-    assert!(again.fates().is_empty());
+    assert!(again.actions().is_empty());
     again.snapshot.memories[0].access_count = 10;
-    assert_eq!(again.fates(), ["promote a R3"]);
+    assert_eq!(again.actions(), ["promote a R3"]);
     again.snapshot.memories[0].importance = 3.0;
-    assert!(again.fates().is_empty(), "at the cap nothing changes");
+    assert!(again.actions().is_empty(), "at the cap nothing changes");
     assert!(again.decide().protected.is_empty(), "our own raise does not protect");
 }
 
@@ -173,39 +173,39 @@ fn what_a_person_took_back_is_not_planned_again() {
     let old = || category(with(row("a", "old note", 31), |m| m.access_count = 0), "c");
     let mut archival = Fixture::new(vec![old(), row("b", "b", 40)]).archiving();
     declined(&mut archival, "a", SingleAction::Promote);
-    assert_eq!(archival.fates(), ["archive a R4"]);
+    assert_eq!(archival.actions(), ["archive a R4"]);
     declined(&mut archival, "a", SingleAction::Archive);
-    assert_eq!(archival.fates(), ["noop a R4"]);
+    assert_eq!(archival.actions(), ["noop a R4"]);
     let reasons = archival.decide().plan.actions[0].rationale.reasons.clone();
     assert_eq!(reasons.last().unwrap(), "a person took this back");
     archival.snapshot.memories[0].access_count = 1;
-    assert!(archival.fates().is_empty(), "the rule does not fire");
+    assert!(archival.actions().is_empty(), "the rule does not fire");
 
     let procedure = |id, text, age| {
         with(category(row(id, text, age), "sop"), |m| (m.importance, m.access_count) = (2.0, 5))
     };
     let mut promotion = Fixture::new(vec![procedure("a", "x y", 2), procedure("b", "x", 3)]);
     declined(&mut promotion, "b", SingleAction::Promote);
-    assert_eq!(promotion.fates(), ["promote a R3", "noop b R3"]);
+    assert_eq!(promotion.actions(), ["promote a R3", "noop b R3"]);
     // A memory that takes b in says all that b says.
     let merged = promotion.cluster(&["a", "b"]);
-    assert_eq!(merged.fates(), ["merge a<b R2"]);
+    assert_eq!(merged.actions(), ["merge a<b R2"]);
 }
 
 #[test]
 fn archival_needs_a_counter_that_says_something() {
     let unread = |id, age| with(row(id, id, age), |m| m.access_count = 0);
     let fixture = Fixture::new(vec![category(unread("a", 31), "c"), row("b", "b", 40)]);
-    assert!(fixture.fates().is_empty(), "it is off by default");
+    assert!(fixture.actions().is_empty(), "it is off by default");
     let fixture = fixture.archiving();
     let decided = fixture.decide();
-    assert_eq!(fixture.fates(), ["archive a R4"]);
+    assert_eq!(fixture.actions(), ["archive a R4"]);
     assert_eq!(
         decided.plan.actions[0].new_categories.as_deref().unwrap(),
         ["archived", "archive/c"]
     );
     let silent = Fixture::new(vec![unread("a", 31), unread("b", 31)]).archiving();
-    assert!(silent.fates().is_empty());
+    assert!(silent.actions().is_empty());
     assert!(silent.decide().notes[0].contains("2 of 2 memories have access_count 0"));
 }
 
@@ -291,7 +291,7 @@ fn a_pair_is_flagged_once() {
     let mut moved = Fixture::new(memories).cluster(&["a", "b"]);
     moved.contradictions = vec![("c", "b", 0.9)];
     flagged(&mut moved, "b", "c");
-    assert_eq!(moved.fates(), ["merge a<b R2"], "these texts were flagged");
+    assert_eq!(moved.actions(), ["merge a<b R2"], "these texts were flagged");
 }
 
 /// The newer and true memory was archived by a rule, its flag closed itself, and the outdated one stayed.
@@ -300,15 +300,15 @@ fn no_rule_touches_a_side_of_a_flag() {
     let unread = |id, text, age| with(row(id, text, age), |m| m.access_count = 0);
     let memories = vec![unread("a", "x", 31), unread("b", "y", 32), row("c", "z", 40)];
     let mut planned = Fixture::new(memories).archiving();
-    assert_eq!(planned.fates(), ["archive a R4", "archive b R4"]);
+    assert_eq!(planned.actions(), ["archive a R4", "archive b R4"]);
     planned.contradictions = vec![("b", "a", 0.9)];
     let held = ["flag_contradiction b<a R5", "noop a R4", "noop b R4"];
-    assert_eq!(planned.fates(), held);
+    assert_eq!(planned.actions(), held);
     let reasons = &planned.decide().plan.actions[1].rationale.reasons;
     assert_eq!(reasons.last().unwrap(), "in a conflict that waits for a person");
 
-    // The flag of an earlier run waits. A newer copy does not absorb the flagged memory, which absorbs its own copies.
-    for (left, right, fates) in [
+    // The flag of an earlier run waits. A newer copy does not merge the flagged memory, which merges its own copies.
+    for (left, right, actions) in [
         ("b", "c", &["noop a cluster", "noop b flag", "noop c flag"][..]),
         ("b", "e", &["merge a<c R1", "noop b flag"]),
         ("a", "e", &["merge a<b<c R1"]),
@@ -316,7 +316,7 @@ fn no_rule_touches_a_side_of_a_flag() {
         let memories = vec![row("a", "x", 2), row("b", "x", 3), row("c", "x", 4), row("e", "y", 5)];
         let mut open = Fixture::new(memories).cluster(&["a", "b", "c"]);
         open.snapshot.decisions.open_flags.insert(MemoryId::new(left), MemoryId::new(right));
-        assert_eq!(open.fates(), fates, "{left} {right}");
+        assert_eq!(open.actions(), actions, "{left} {right}");
     }
 }
 
@@ -336,27 +336,27 @@ fn flags_that_wait_take_room() {
     let decided = fixture.decide();
     assert_eq!((decided.plan.changes(), decided.flags_deferred), (0, 1));
     fixture.snapshot.decisions.counted_flags = FlaggedPairs::default();
-    assert_eq!(fixture.fates(), ["flag_contradiction a<e R5"], "the others were settled");
+    assert_eq!(fixture.actions(), ["flag_contradiction a<e R5"], "the others were settled");
 }
 
 /// After a whole run was undone, the next one archived and promoted the merged memories.
 #[test]
-fn what_was_undone_folds_only_with_what_comes_later() {
+fn undone_merges_only_take_later_rows() {
     let unread = |id, age| with(row(id, "x", age), |m| m.access_count = 0);
     let memories = vec![unread("new", 2), unread("a", 31), unread("b", 32), row("c", "y", 40)];
     let mut fixture = Fixture::new(memories).cluster(&["new", "a", "b"]).archiving();
-    assert_eq!(fixture.fates(), ["merge new<a<b R1"]);
+    assert_eq!(fixture.actions(), ["merge new<a<b R1"]);
     let undone = ["a", "b"].map(MemoryId::new);
     let at = |days: i64| Instant(NOW.0 - days * 86_400_000_000);
     fixture.snapshot.decisions.keep_both.insert_undone_group(undone.clone());
     for id in undone {
-        fixture.snapshot.decisions.taken_back.insert(id, at(5));
+        fixture.snapshot.decisions.undone.insert(id, at(5));
     }
-    assert_eq!(fixture.fates(), ["merge new<a R1", "noop b decision", "noop b R4"]);
-    fixture.snapshot.decisions.taken_back.insert(MemoryId::new("a"), at(1));
-    fixture.snapshot.decisions.taken_back.insert(MemoryId::new("b"), at(1));
-    let all = fixture.fates();
-    assert!(all.iter().all(|fate| fate.starts_with("noop")), "{all:?}");
+    assert_eq!(fixture.actions(), ["merge new<a R1", "noop b decision", "noop b R4"]);
+    fixture.snapshot.decisions.undone.insert(MemoryId::new("a"), at(1));
+    fixture.snapshot.decisions.undone.insert(MemoryId::new("b"), at(1));
+    let all = fixture.actions();
+    assert!(all.iter().all(|status| status.starts_with("noop")), "{all:?}");
 }
 
 #[test]
@@ -364,37 +364,37 @@ fn a_flag_speaks_of_survivors_once() {
     let memories = vec![row("a", "x y", 2), row("b", "x", 3), row("c", "z", 4)];
     let mut fixture = Fixture::new(memories).cluster(&["a", "b"]);
     fixture.contradictions = vec![("c", "b", 0.9), ("c", "a", 0.9)];
-    assert_eq!(fixture.fates(), ["merge a<b R2", "flag_contradiction c<a R5"]);
+    assert_eq!(fixture.actions(), ["merge a<b R2", "flag_contradiction c<a R5"]);
 }
 
 #[test]
-fn what_contradicts_or_is_kept_apart_does_not_fold() {
+fn pairs_in_conflict_or_kept_apart_do_not_merge() {
     let memories = || vec![row("a", "x y", 2), row("b", "x", 3), row("c", "x", 4)];
     let mut contradictory = Fixture::new(memories()).cluster(&["a", "b", "c"]);
     contradictory.policy.guard.enabled = false;
     contradictory.contradictions = vec![("b", "a", 0.9)];
-    let fates = contradictory.fates();
-    assert_eq!(fates, ["merge a<c R2", "flag_contradiction b<a R5", "noop b guard"]);
+    let actions = contradictory.actions();
+    assert_eq!(actions, ["merge a<c R2", "flag_contradiction b<a R5", "noop b guard"]);
     let mut apart = Fixture::new(memories()).cluster(&["a", "b", "c"]);
     apart.snapshot.decisions.keep_both.insert_group(["a", "b"].map(MemoryId::new));
-    assert_eq!(apart.fates(), ["merge a<c R2", "noop b decision"]);
+    assert_eq!(apart.actions(), ["merge a<c R2", "noop b decision"]);
 }
 
 #[test]
-fn members_of_a_kept_group_fold_neither_into_nor_with_each_other() {
+fn members_of_a_kept_group_do_not_merge() {
     let memories =
         || vec![row("a", "x y", 2), row("b", "x", 3), row("c", "x", 4), row("d", "x", 5)];
     let mut apart = Fixture::new(memories()).cluster(&["a", "b", "c", "d"]);
     apart.snapshot.decisions.keep_both.insert_group(["b", "c"].map(MemoryId::new));
-    assert_eq!(apart.fates(), ["merge a<b<d R2", "noop c decision"]);
+    assert_eq!(apart.actions(), ["merge a<b<d R2", "noop c decision"]);
 
-    // A ghost's decision holds for its unit.
-    let mut with_ghosts = memories();
-    with_ghosts.push(with(row("e", "x", 6), |m| m.merge_into("a")));
-    with_ghosts.push(with(row("f", "x", 7), |m| m.merge_into("b")));
-    let mut of_ghosts = Fixture::new(with_ghosts).cluster(&["a", "b", "c", "d"]);
-    of_ghosts.snapshot.decisions.keep_both.insert_group(["e", "f"].map(MemoryId::new));
-    assert_eq!(of_ghosts.fates(), ["merge a<c<d R2", "noop b decision"]);
+    // A merged row's decision holds for its unit.
+    let mut with_merged_rows = memories();
+    with_merged_rows.push(with(row("e", "x", 6), |m| m.merge_into("a")));
+    with_merged_rows.push(with(row("f", "x", 7), |m| m.merge_into("b")));
+    let mut of_merged = Fixture::new(with_merged_rows).cluster(&["a", "b", "c", "d"]);
+    of_merged.snapshot.decisions.keep_both.insert_group(["e", "f"].map(MemoryId::new));
+    assert_eq!(of_merged.actions(), ["merge a<c<d R2", "noop b decision"]);
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn a_noop_rule_leaves_its_rows_alone() {
     rule.then.action = RuleAction::Noop;
     rule.when.categories_any = vec!["keep".into()];
     fixture.policy.rules.insert(0, rule);
-    assert_eq!(fixture.fates(), ["noop a cluster", "noop b R0"]);
+    assert_eq!(fixture.actions(), ["noop a cluster", "noop b R0"]);
 }
 
 fn sample() -> Fixture {
@@ -454,7 +454,7 @@ proptest! {
     }
 
     #[test]
-    fn a_row_has_one_fate(
+    fn a_row_has_one_action(
         rows in prop::collection::vec(("[xyzAB]( [xyzAB]){0,2}", 0_i64..60, 0_i64..7, 0_u8..4), 2..9),
         similarity in prop::sample::select(vec![0.94, 0.96, 0.99]),
     ) {
@@ -474,23 +474,23 @@ proptest! {
         let ids: Vec<&str> = IDS[..memories.len()].to_vec();
         let fixture = Fixture::new(memories).cluster(&ids).at(similarity);
         let decided = fixture.decide();
-        let (mut folded, mut single) = (BTreeSet::new(), BTreeSet::new());
+        let (mut merged, mut single) = (BTreeSet::new(), BTreeSet::new());
         let protected: BTreeSet<_> =
             decided.protected.iter().map(|(at, _)| fixture.snapshot.memories[at.index()].id.clone()).collect();
         for action in &decided.plan.actions {
-            for id in action.absorbed_ids() {
-                prop_assert!(!protected.contains(id), "{} was absorbed", id);
+            for id in action.merged_ids() {
+                prop_assert!(!protected.contains(id), "{} was merged", id);
             }
             for id in &action.target_ids {
                 let first_time = match action.action {
-                    ActionType::Merge | ActionType::Noop => folded.insert(id.clone()),
+                    ActionType::Merge | ActionType::Noop => merged.insert(id.clone()),
                     _ => single.insert(id.clone()),
                 };
-                prop_assert!(first_time, "{} has two fates", id);
+                prop_assert!(first_time, "{} has two actions", id);
             }
         }
-        prop_assert_eq!(folded.len(), fixture.snapshot.memories.len());
-        for id in decided.plan.actions.iter().flat_map(Action::absorbed_ids) {
+        prop_assert_eq!(merged.len(), fixture.snapshot.memories.len());
+        for id in decided.plan.actions.iter().flat_map(Action::merged_ids) {
             prop_assert!(!single.contains(id));
         }
     }

@@ -73,7 +73,7 @@ sections! {
         cluster: ClusterPolicy = ClusterPolicy::default(),
         /// How texts are compared.
         guard: GuardConfig = GuardConfig::default(),
-        /// What is never changed or absorbed.
+        /// Memories that are never changed or merged into others.
         protection: ProtectionPolicy = ProtectionPolicy::default(),
         /// How merges are made.
         merge: MergePolicy = MergePolicy::default(),
@@ -126,7 +126,7 @@ sections! {
         lexicon: Option<String> = None,
     }
 
-    /// What is never changed or absorbed. Lists replace those of the profile.
+    /// Memories that are never changed or merged into others. Lists replace those of the profile.
     pub struct ProtectionPolicy("ProtectionConfig") {
         /// Whether anything is protected. Off together with `--execute` needs `--allow-unguarded`.
         enabled: bool = true, // what a person marked, wrote or decided is not a machine's to merge
@@ -146,7 +146,7 @@ sections! {
 
     /// How merges are made.
     pub struct MergePolicy("MergeConfig") {
-        /// What happens to the others.
+        /// Where merged memories go.
         absorbed: Absorbed = Absorbed::Move, // readers of a brain.db would go on finding archived rows in the table
         /// Whether memories whose merge was undone may merge again. Set for one run: it is not a key of the configuration,
         /// and not part of its hash, so that the plan is applied as any other.
@@ -419,7 +419,7 @@ sections! {
     pub struct Params("ParamsConfig") {
         /// `merge`: who survives; null: the newest.
         #[serde(skip_serializing_if = "is_unset")] canonical: Option<Canonical> = None,
-        /// `merge`: what happens to the others; null: as `merge.absorbed`.
+        /// `merge`: where merged memories go; null: as `merge.absorbed`.
         #[serde(skip_serializing_if = "is_unset")] absorbed: Option<Absorbed> = None,
     }
 }
@@ -459,7 +459,7 @@ choices! {
     #[derive(Default)]
     #[cfg_attr(test, schemars(rename = "Action"))]
     pub enum RuleAction {
-        /// Folds a cluster.
+        /// Merges a cluster.
         Merge,
         /// Raises importance by 0.5, to 3.0 at most.
         Promote,
@@ -533,7 +533,7 @@ choices! {
         MostInformative,
     }
 
-    /// What happens to absorbed memories.
+    /// Where merged memories go.
     pub enum Absorbed {
         /// They stay in the table, marked and no longer found by full-text search.
         Archive,

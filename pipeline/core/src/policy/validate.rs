@@ -61,7 +61,7 @@ impl Policy {
         })
     }
 
-    /// Returns the fate of the memories that a rule merges into others: as the rule says, else as all do.
+    /// Returns where a rule's merged memories go: the rule's own setting, else `merge.absorbed`.
     pub(crate) fn absorbed_by(&self, rule_id: &str) -> Absorbed {
         let rule = self.rules.iter().find(|rule| rule.id == rule_id);
         rule.and_then(|rule| rule.then.params.absorbed).unwrap_or(self.merge.absorbed)

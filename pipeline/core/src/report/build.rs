@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::markdown::{cell, heading_row};
 use super::{
-    AbsorbedByRisk, AbsorbedSample, Detected, Executed, Incremental, Loaded, MergeSample, Mode,
+    Detected, Executed, Incremental, Loaded, MergeSample, MergedByRisk, MergedSample, Mode,
     PairSample, Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, Report,
     Reported, RowView, Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
 };
@@ -203,7 +203,7 @@ fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {
         match action.action {
             ActionType::Merge | ActionType::Rewrite => {
                 *stats.merges_by_rule.entry(rule_id()).or_default() += 1;
-                *stats.absorbed.of(action.risk) += action.absorbed_ids().len() as u64;
+                *stats.merged.of(action.risk) += action.merged_ids().len() as u64;
             }
             ActionType::Noop => *stats.noops_by_cause.entry(rule_id()).or_default() += 1,
             ActionType::ProposeMerge => continue,
@@ -256,8 +256,8 @@ const fn shown_max(risk: Risk) -> u64 {
     }
 }
 
-/// Absorbed rows shown of one merge.
-const ABSORBED_SHOWN_MAX: usize = 20;
+/// Merged rows shown of one merge.
+const MERGED_SHOWN_MAX: usize = 20;
 
 /// Characters of a text that are compared and shown.
 const EXCERPT_CHARS: usize = 600;
@@ -279,7 +279,7 @@ impl<'a> Sampler<'a> {
 
     pub(super) fn samples(&self) -> Samples {
         let mut samples = Samples::default();
-        let mut shown = AbsorbedByRisk::default();
+        let mut shown = MergedByRisk::default();
         for (position, action) in self.run.decided.plan.actions.iter().enumerate() {
             match action.action {
                 ActionType::Merge if *shown.of(action.risk) < shown_max(action.risk) => {
@@ -302,14 +302,14 @@ impl<'a> Sampler<'a> {
 
     fn merge(&self, position: usize, action: &Action) -> Option<MergeSample> {
         let (survivor_index, survivor) = self.memory(action.target_ids.first()?)?;
-        let all: Vec<_> = action.absorbed_ids().iter().filter_map(|id| self.memory(id)).collect();
+        let all: Vec<_> = action.merged_ids().iter().filter_map(|id| self.memory(id)).collect();
         let gained = action.new_categories.iter().flatten();
         let own: CategoryList = survivor.categories.iter().collect();
         let gained = gained.filter(|category| !own.has(category));
         let summed = all
             .iter()
             .fold(survivor.access_count, |sum, (_, row)| sum.saturating_add(row.access_count));
-        let absorbed = all.iter().take(ABSORBED_SHOWN_MAX).map(|&(index, row)| AbsorbedSample {
+        let merged = all.iter().take(MERGED_SHOWN_MAX).map(|&(index, row)| MergedSample {
             row: self.row(row),
             similarity: (self.run.similarity)(survivor_index, index).map(|s| s.get()),
             diff: diff(row, survivor),
@@ -330,8 +330,8 @@ impl<'a> Sampler<'a> {
             } else {
                 summed
             },
-            absorbed: absorbed.collect(),
-            absorbed_not_shown: all.len().saturating_sub(ABSORBED_SHOWN_MAX) as u64,
+            merged: merged.collect(),
+            merged_not_shown: all.len().saturating_sub(MERGED_SHOWN_MAX) as u64,
             proofs: action.rationale.evidence.differences.clone(),
         })
     }
@@ -416,8 +416,9 @@ pub struct AppliedReport {
     pub remaining: u64,
     /// How the run ended.
     pub state: String,
-    /// Memories that the applied merges absorbed, by the risk of their merge.
-    pub absorbed: AbsorbedByRisk,
+    /// Memories merged into others, by the risk of their merge.
+    #[serde(alias = "absorbed")]
+    pub merged: MergedByRisk,
     /// Wall time of writing to the store.
     pub seconds_execute: f64,
     /// The plan's actions that were tried, in plan order.
@@ -460,13 +461,13 @@ impl AppliedReport {
     #[must_use]
     pub fn of(saved: &SavedPlan, run: AppliedRun<'_>) -> Self {
         let AppliedRun { run_id, tried, executed, remaining, state, seconds_execute } = run;
-        let mut absorbed = AbsorbedByRisk::default();
+        let mut merged = MergedByRisk::default();
         let mut actions = Vec::with_capacity(tried.len());
         for (position, reason) in tried {
             let Some(action) = saved.actions.get(position) else { continue };
             let effective = action.effective();
             if effective.action.merges() && reason.is_none() {
-                *absorbed.of(effective.risk) += effective.absorbed_ids().len() as u64;
+                *merged.of(effective.risk) += effective.merged_ids().len() as u64;
             }
             actions.push(AppliedAction {
                 label: action.label(),
@@ -487,7 +488,7 @@ impl AppliedReport {
             executed,
             remaining,
             state: state.name().to_owned(),
-            absorbed,
+            merged,
             seconds_execute,
             actions,
         }
@@ -531,8 +532,8 @@ impl Reported for AppliedReport {
         ] {
             page.push_str(&format!("| {name} | {count} |\n"));
         }
-        for (risk, count) in self.absorbed.by_risk() {
-            page.push_str(&format!("| absorbed, {risk} | {count} |\n"));
+        for (risk, count) in self.merged.by_risk() {
+            page.push_str(&format!("| merged, {risk} | {count} |\n"));
         }
         page.push_str("\n## Actions\n\n");
         page.push_str(&heading_row(["action", "memories"]));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::screen::{grouped, searched};
 use super::{
-    AbsorbedSample, MergeSample, Mode, PairSample, Piece, PieceKind, RecallKind, Report, RowView,
+    MergeSample, MergedSample, Mode, PairSample, Piece, PieceKind, RecallKind, Report, RowView,
 };
 use crate::memory::MemoryId;
 use crate::plan::{Action, ActionType, PROPOSE, Risk, probability_in_words};
@@ -60,7 +60,7 @@ impl Page {
             Mode::DryRun => "dry run, nothing was changed",
             Mode::Execute => "executed",
         };
-        let absorbed = &report.stats.absorbed;
+        let merged = &report.stats.merged;
         self.line(format!("# Consolidation {}\n\n{mode}\n", report.run_id));
         if let Some(part) = &report.incremental {
             self.line(format!("{}\n", searched(part)));
@@ -82,9 +82,9 @@ impl Page {
         let live = format!("{} → {}", count(report.loaded.live), count(report.stats.live_after));
         let rows = [
             ("live memories", live),
-            ("absorbed, identical", count(absorbed.identical)),
-            ("absorbed, trivial", count(absorbed.trivial)),
-            ("absorbed, reworded", count(absorbed.reworded)),
+            ("merged, identical", count(merged.identical)),
+            ("merged, trivial", count(merged.trivial)),
+            ("merged, reworded", count(merged.reworded)),
             ("archived", count(report.planned.archive)),
             ("promoted", count(report.planned.promote)),
             ("contradictory pairs", count(report.detected.contradiction_pairs)),
@@ -184,20 +184,20 @@ impl Page {
             "### {} {} ← {} more ({}{probability}{similarity})\n",
             merge.action,
             escaped(&survivor.id),
-            merge.absorbed.len() as u64 + merge.absorbed_not_shown,
+            merge.merged.len() as u64 + merge.merged_not_shown,
             escaped(&merge.rule_id),
         ));
         self.line(format!("- stays: {}", row(survivor)));
         self.line(format!("  > {}", escaped(&survivor.excerpt)));
-        for AbsorbedSample { row: gone, similarity, diff } in &merge.absorbed {
+        for MergedSample { row: gone, similarity, diff } in &merge.merged {
             let similarity = similarity.map_or(String::new(), |s| format!(", similarity {s:.4}"));
             self.line(format!("- merges in: {}{similarity}", row(gone)));
             if !diff.is_empty() {
                 self.line(format!("  > {}", shown_diff(diff)));
             }
         }
-        if merge.absorbed_not_shown > 0 {
-            self.line(format!("- and {} more", grouped(merge.absorbed_not_shown)));
+        if merge.merged_not_shown > 0 {
+            self.line(format!("- and {} more", grouped(merge.merged_not_shown)));
         }
         let role = if merge.rule_id == PROPOSE { "differs" } else { "proof" };
         for proof in &merge.proofs {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::{AbsorbedByRisk, AppliedReport, Executed, Mode, Planned, Report};
+use super::{AppliedReport, Executed, MergedByRisk, Mode, Planned, Report};
 
 /// Counts over the whole memory table, as the owner's monitor makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +48,7 @@ pub fn metrics(report: &Report, figures: Option<&StoreFigures>) -> String {
     page.by("memfold_peak_memory_bytes", "Largest memory of the last run.", "kind", &memory);
     page.one("memfold_threads", "Worker threads of the last run.", report.threads as f64);
     found(&mut page, report);
-    planned_and_done(&mut page, &report.planned, &report.stats.absorbed, &report.executed);
+    planned_and_done(&mut page, &report.planned, &report.stats.merged, &report.executed);
     let help = "Live memories once the plan is applied.";
     page.one("memfold_live_after", help, report.stats.live_after as f64);
     page.0
@@ -68,7 +68,7 @@ pub fn applied_metrics(
     last_run(&mut page, &report.run_id, report.mode, isa, report.is_whole());
     let stages = [("execute", report.seconds_execute)];
     page.by("memfold_run_seconds", RUN_SECONDS, "stage", &stages);
-    planned_and_done(&mut page, &report.planned, &report.absorbed, &report.executed);
+    planned_and_done(&mut page, &report.planned, &report.merged, &report.executed);
     page.0
 }
 
@@ -124,14 +124,14 @@ fn found(page: &mut Page, report: &Report) {
 fn planned_and_done(
     page: &mut Page,
     planned: &Planned,
-    absorbed: &AbsorbedByRisk,
+    merged: &MergedByRisk,
     executed: &Executed,
 ) {
     let planned = planned.by_type().map(|(name, count)| (name, count as f64));
     page.by("memfold_planned", "Actions that the last run planned, by type.", "type", &planned);
-    let absorbed = absorbed.by_risk().map(|(risk, count)| (risk, count as f64));
-    let help = "Memories that planned merges absorb, by risk.";
-    page.by("memfold_planned_absorbed", help, "risk", &absorbed);
+    let merged = merged.by_risk().map(|(risk, count)| (risk, count as f64));
+    let help = "Memories that planned merges merge, by risk.";
+    page.by("memfold_planned_absorbed", help, "risk", &merged);
     let executed = [
         ("applied", executed.applied as f64),
         ("stale", executed.stale as f64),

@@ -21,7 +21,7 @@ pub use markdown::markdown;
 pub use metrics::{StoreFigures, applied_metrics, metrics};
 pub(crate) use model::REPORT_SCHEMA_VERSION;
 pub use model::{
-    AbsorbedByRisk, AbsorbedSample, Detected, Incremental, Judged, Loaded, MergeSample, Mode,
+    Detected, Incremental, Judged, Loaded, MergeSample, MergedByRisk, MergedSample, Mode,
     PairSample, Piece, PieceKind, Planned, ProtectedRow, ProtectedRows, Recall, RecallKind, Report,
     RowView, Ruling, Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
 };

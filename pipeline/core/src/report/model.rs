@@ -342,8 +342,9 @@ impl Seconds {
 pub struct Stats {
     /// Live memories after the plan.
     pub live_after: u64,
-    /// Memories that merges absorb, by the risk of their merge.
-    pub absorbed: AbsorbedByRisk,
+    /// Memories that merge into others, by the risk of their merge.
+    #[serde(alias = "absorbed")]
+    pub merged: MergedByRisk,
     /// Tokens that readers of all live memories save: a low estimate, one for five characters.
     pub tokens_saved: u64,
     /// Merges by rule.
@@ -356,9 +357,9 @@ pub struct Stats {
     pub deferred_patterns: BTreeMap<String, u64>,
 }
 
-/// Memories that merges absorb.
+/// Counts of merged memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct AbsorbedByRisk {
+pub struct MergedByRisk {
     /// In merges of equal texts.
     pub identical: u64,
     /// In merges that change small words only.
@@ -367,7 +368,7 @@ pub struct AbsorbedByRisk {
     pub reworded: u64,
 }
 
-impl AbsorbedByRisk {
+impl MergedByRisk {
     /// Returns the count of a risk.
     pub(super) const fn of(&mut self, risk: Risk) -> &mut u64 {
         match risk {
@@ -389,7 +390,7 @@ pub struct Samples {
     /// Merges, in plan order: of each risk at most as many as the report shows.
     pub merges: Vec<MergeSample>,
     /// Merges without an excerpt here, by risk.
-    pub merges_not_shown: AbsorbedByRisk,
+    pub merges_not_shown: MergedByRisk,
     /// The flagged contradictions.
     pub contradictions: Vec<PairSample>,
     /// Merges that a person should decide.
@@ -422,17 +423,19 @@ pub struct MergeSample {
     pub importance_after: f64,
     /// The survivor's access count afterwards.
     pub access_count_after: i64,
-    /// What merges into it: the first 20.
-    pub absorbed: Vec<AbsorbedSample>,
-    /// Absorbed rows beyond those.
-    pub absorbed_not_shown: u64,
+    /// The rows that merge into it: the first 20.
+    #[serde(alias = "absorbed")]
+    pub merged: Vec<MergedSample>,
+    /// How many more there are.
+    #[serde(alias = "absorbed_not_shown")]
+    pub merged_not_shown: u64,
     /// The steps of each proof but for what is equal.
     pub proofs: Vec<String>,
 }
 
-/// An absorbed row with its text.
+/// A merged row with its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AbsorbedSample {
+pub struct MergedSample {
     /// The row.
     pub row: RowView,
     /// Its similarity to the survivor.

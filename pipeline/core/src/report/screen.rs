@@ -13,7 +13,7 @@ pub struct Commands {
     pub undo: Vec<String>,
     /// Whether a command wider than 80 columns is continued on further lines, as on a terminal. In a pipe it
     /// stays on one.
-    pub is_folded: bool,
+    pub is_wrapped: bool,
 }
 
 impl Commands {
@@ -36,7 +36,7 @@ impl Commands {
             }
             Mode::Execute => Vec::new(),
         };
-        Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]), is_folded: false }
+        Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]), is_wrapped: false }
     }
 
     /// Returns the command after a plan was saved: review it.
@@ -51,7 +51,7 @@ impl Commands {
         Self {
             next: words(&["memfold", "apply", store, plan_id, "--execute"]),
             undo: words(&["memfold", "undo", store, "latest", "--execute"]),
-            is_folded: false,
+            is_wrapped: false,
         }
     }
 
@@ -60,7 +60,7 @@ impl Commands {
     pub fn lines(&self) -> Vec<String> {
         let commands = [("next: ", &self.next), ("undo: ", &self.undo)];
         let named = commands.into_iter().filter(|(_, command)| !command.is_empty());
-        let columns = if self.is_folded { COLUMNS } else { usize::MAX };
+        let columns = if self.is_wrapped { COLUMNS } else { usize::MAX };
         named.flat_map(|(label, command)| command_lines(label, command, columns)).collect()
     }
 }
@@ -187,9 +187,9 @@ fn counts(report: &Report) -> Vec<String> {
     let live = grouped(report.loaded.live);
     let mut counts = vec![
         format!("{live} live{scope} → {}", grouped(stats.live_after)),
-        format!("{} identical", grouped(stats.absorbed.identical)),
-        format!("{} trivial", grouped(stats.absorbed.trivial)),
-        format!("{} reworded", grouped(stats.absorbed.reworded)),
+        format!("{} identical", grouped(stats.merged.identical)),
+        format!("{} trivial", grouped(stats.merged.trivial)),
+        format!("{} reworded", grouped(stats.merged.reworded)),
     ];
     for (count, name) in [
         (report.planned.rewrite, "rewritten"),
@@ -202,7 +202,7 @@ fn counts(report: &Report) -> Vec<String> {
             counts.push(format!("{} {name}", grouped(count)));
         }
     }
-    // The list of `memfold review --flags` once the plan is carried out.
+    // The list of `memfold review --flags` once the plan is applied.
     let conflicts = report.planned.flag_contradiction + report.detected.flags_open;
     let plural = if conflicts == 1 { "" } else { "s" };
     counts.push(format!("{} conflict{plural} kept apart", grouped(conflicts)));
@@ -309,7 +309,7 @@ mod tests {
         let far = "x".repeat(70);
         let commands = Commands::apply(&far, "p1");
         assert_eq!(commands.lines()[0], format!("next: memfold apply {far} p1 --execute"));
-        let lines = Commands { is_folded: true, ..commands }.lines();
+        let lines = Commands { is_wrapped: true, ..commands }.lines();
         let joined = lines[..3].join("").replace("\\    ", "");
         assert_eq!(joined, format!("next: memfold apply {far} p1 --execute"));
     }

@@ -47,7 +47,7 @@ fn a_run_ends_with_a_few_narrow_lines() {
     let mut report = report();
     report.loaded.live = 1_783;
     report.stats.live_after = 1_331;
-    let commands = Commands { is_folded: true, ..Commands::of("brain.db", &report) };
+    let commands = Commands { is_wrapped: true, ..Commands::of("brain.db", &report) };
     let screen = screen(&report, &commands);
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     insta::assert_snapshot!(screen);

@@ -13,7 +13,7 @@ use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
 use super::rows::ReadRows;
-use super::{CorpusColumns, CorpusOrigin, FileStamp, rows};
+use super::{CorpusColumns, CorpusOrigin, FileVersion, rows};
 use crate::lookup::build::{identity_of, write_origin, write_tiers};
 use crate::lookup::{BuiltIndex, IndexError, TierChoice};
 
@@ -56,8 +56,8 @@ pub fn build_corpus_index(
     request: &BuildCorpusIndex<'_>,
 ) -> Result<BuiltIndex, IndexError> {
     let look =
-        || FileStamp::take(path).map_err(|source| IndexError::Look { path: path.into(), source });
-    let stamp = look()?;
+        || FileVersion::take(path).map_err(|source| IndexError::Look { path: path.into(), source });
+    let version = look()?;
     let corpus = read(path, request)?;
     let writer = GenerationWriter::begin(request.folder, request.mode, request.wait)?;
     let columns = ColumnsWriter::from_file(writer.create(COLUMNS_FILE)?, &meta(&corpus))?;
@@ -70,7 +70,7 @@ pub fn build_corpus_index(
         has_ids: corpus.has_ids(),
     };
     drop(corpus);
-    if look()? != stamp {
+    if look()? != version {
         let changed = DataError::Changed { path: PathBuf::from(path) };
         return Err(IndexError::Corpus(changed));
     }
@@ -85,7 +85,7 @@ pub fn build_corpus_index(
         request.kernels,
         request.progress,
     )?;
-    let origin = CorpusOrigin::new(stamp, request.columns.clone(), read);
+    let origin = CorpusOrigin::new(version, request.columns.clone(), read);
     write_origin(&writer, &origin.to_json())?;
     Ok(BuiltIndex {
         generation: writer.publish()?,

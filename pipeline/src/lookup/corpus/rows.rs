@@ -136,7 +136,7 @@ impl CorpusColumns {
 pub struct CorpusOrigin {
     version: u32,
     /// The file.
-    pub corpus: FileStamp,
+    pub corpus: FileVersion,
     /// The requested columns.
     pub columns: CorpusColumns,
     /// Components of each vector.
@@ -158,14 +158,14 @@ pub(super) struct ReadRows {
 }
 
 impl CorpusOrigin {
-    pub(super) fn new(corpus: FileStamp, columns: CorpusColumns, read: ReadRows) -> Self {
+    pub(super) fn new(corpus: FileVersion, columns: CorpusColumns, read: ReadRows) -> Self {
         let ReadRows { dim, rows, skipped, has_ids } = read;
         Self { version: VERSION, corpus, columns, dim, rows, skipped, has_ids }
     }
 
     /// Reads the file; an error describes the defect.
     pub(super) fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        read_origin(bytes, ("model", "a store, not of a file of vectors"))
+        read_origin(bytes, "model", "a store, not of a file of vectors")
     }
 
     pub(super) fn to_json(&self) -> Vec<u8> {
@@ -178,7 +178,7 @@ const END_BYTES: u64 = 65_536;
 
 /// Detects changes of a file without reading all of it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct FileStamp {
+pub struct FileVersion {
     /// Its name, for people; files may be renamed.
     pub name: String,
     /// Its length.
@@ -189,8 +189,8 @@ pub struct FileStamp {
     pub ends: String,
 }
 
-impl FileStamp {
-    /// Reads the stamp of the file at `path`.
+impl FileVersion {
+    /// Reads the version of the file at `path`.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -286,7 +286,7 @@ impl CorpusIndex {
     /// # Errors
     /// When it cannot be read.
     pub fn fits(&self, path: &Path) -> io::Result<bool> {
-        Ok(self.origin.corpus.fits(&FileStamp::take(path)?))
+        Ok(self.origin.corpus.fits(&FileVersion::take(path)?))
     }
 
     /// Returns its files.

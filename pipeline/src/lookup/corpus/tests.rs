@@ -40,12 +40,12 @@ fn shuffled(rows: &[TestRow]) -> Vec<TestRow> {
 }
 
 /// A file of vectors and the folder of its index.
-struct Desk {
+struct Fixture {
     place: TempDir,
     file: PathBuf,
 }
 
-impl Desk {
+impl Fixture {
     /// Writes rows with ids as Parquet, others as npy.
     fn with(rows: &[TestRow]) -> Self {
         let place = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn by_definition(rows: &[TestRow], query: &[f32], except: usize, wanted: Wanted)
         .enumerate()
         .filter(|(row, _)| *row != except)
         .filter_map(|(row, (id, vector))| {
-            let similarity = kernels.similarity(query, vector, (norm(query), norm(vector)))?;
+            let similarity = kernels.similarity(query, vector, [norm(query), norm(vector)])?;
             Some(RowMatch { row: row as u64, id: id.as_deref().map(Into::into), similarity })
         })
         .filter(|found| wanted.similarity_min.is_none_or(|least| found.similarity >= least))
@@ -139,9 +139,9 @@ fn wanted() -> [Wanted; 4] {
 fn rows_in_any_order_make_the_same_bytes() {
     for has_ids in [false, true] {
         let rows = rows(200, has_ids);
-        let (desk, other) = (Desk::with(&rows), Desk::with(&shuffled(&rows)));
+        let (fixture, other) = (Fixture::with(&rows), Fixture::with(&shuffled(&rows)));
         for tier in TIERS {
-            let (one, two) = (desk.build(tier), other.build(tier));
+            let (one, two) = (fixture.build(tier), other.build(tier));
             let bytes =
                 |index: &CorpusIndex, name| index.files().generation().file(name).unwrap().to_vec();
             assert_eq!(bytes(&one, INDEX_FILE), bytes(&two, INDEX_FILE), "{has_ids}, {tier:?}");
@@ -159,8 +159,8 @@ fn rows_in_any_order_make_the_same_bytes() {
         }
         let mut fewer = rows.clone();
         fewer.truncate(199);
-        let fewer = Desk::with(&fewer).build(TierChoice::Scan);
-        let whole = desk.build(TierChoice::Scan);
+        let fewer = Fixture::with(&fewer).build(TierChoice::Scan);
+        let whole = fixture.build(TierChoice::Scan);
         assert_ne!(
             fewer.files().tiers().head().store_identity,
             whole.files().tiers().head().store_identity
@@ -172,10 +172,10 @@ fn rows_in_any_order_make_the_same_bytes() {
 fn matches_are_those_of_comparing_every_row() {
     for has_ids in [false, true] {
         let rows = rows(200, has_ids);
-        let desk = Desk::with(&rows);
-        let corpus = desk.corpus();
+        let fixture = Fixture::with(&rows);
+        let corpus = fixture.corpus();
         for tier in TIERS {
-            let index = desk.build(tier);
+            let index = fixture.build(tier);
             let both = [SearchedRows::Index(&index), SearchedRows::Corpus(&corpus)];
             for wanted in wanted() {
                 for at in [0, 3, 90, 199] {
@@ -197,8 +197,8 @@ fn matches_are_those_of_comparing_every_row() {
 #[test]
 fn the_first_row_with_an_id_is_searched_by() {
     let rows = rows(200, true);
-    let desk = Desk::with(&rows);
-    let (corpus, index) = (desk.corpus(), desk.build(TierChoice::Scan));
+    let fixture = Fixture::with(&rows);
+    let (corpus, index) = (fixture.corpus(), fixture.build(TierChoice::Scan));
     let wanted = wanted()[0];
     for at in [0, 1, 150, 199] {
         let id = rows[at].0.as_deref().unwrap();
@@ -215,8 +215,8 @@ fn the_first_row_with_an_id_is_searched_by() {
 #[test]
 fn many_queries_are_answered_like_one() {
     let rows = rows(200, false);
-    let desk = Desk::with(&rows);
-    let (corpus, index) = (desk.corpus(), desk.build(TierChoice::Graph));
+    let fixture = Fixture::with(&rows);
+    let (corpus, index) = (fixture.corpus(), fixture.build(TierChoice::Graph));
     let flat: Vec<f32> = rows[5..].iter().flat_map(|(_, vector)| vector.clone()).collect();
     let queries = VectorMatrix::from_slice(&flat, DIM).unwrap();
     let (pool, wanted) = (Pool::new(std::num::NonZero::new(3)).unwrap(), wanted()[0]);
@@ -241,8 +241,8 @@ fn many_queries_are_answered_like_one() {
 fn what_is_not_there_is_said() {
     let wanted = wanted()[0];
     for has_ids in [false, true] {
-        let desk = Desk::with(&rows(60, has_ids));
-        let (corpus, index) = (desk.corpus(), desk.build(TierChoice::Scan));
+        let fixture = Fixture::with(&rows(60, has_ids));
+        let (corpus, index) = (fixture.corpus(), fixture.build(TierChoice::Scan));
         for source in [SearchedRows::Index(&index), SearchedRows::Corpus(&corpus)] {
             let said = |query| search(source, query, wanted).unwrap_err().to_string();
             assert_eq!(said(RowQuery::Row(60)), "no row 60: there are 60, counted from 0");
@@ -263,41 +263,41 @@ fn what_is_not_there_is_said() {
 
 #[test]
 fn a_file_without_vectors_is_neither_indexed_nor_searched() {
-    let desk = Desk::with(&[(None, vec![0.0; DIM])]);
-    let error = desk.try_build(TierChoice::Auto).unwrap_err();
+    let fixture = Fixture::with(&[(None, vec![0.0; DIM])]);
+    let error = fixture.try_build(TierChoice::Auto).unwrap_err();
     assert!(matches!(error, IndexError::NoVectors { rows: 1, .. }), "{error}");
-    assert!(!desk.folder().exists());
-    let corpus = desk.corpus();
+    assert!(!fixture.folder().exists());
+    let corpus = fixture.corpus();
     let query = RowQuery::Vector(&[1.0; DIM]);
     let found = search(SearchedRows::Corpus(&corpus), query, wanted()[0]);
     assert!(matches!(found, Err(SearchError::NoRowVectors { rows: 1 })));
-    std::fs::remove_file(&desk.file).unwrap();
-    let error = desk.try_build(TierChoice::Auto).unwrap_err();
+    std::fs::remove_file(&fixture.file).unwrap();
+    let error = fixture.try_build(TierChoice::Auto).unwrap_err();
     assert!(matches!(error, IndexError::Look { .. }), "{error}");
 }
 
 #[test]
 fn a_changed_file_no_longer_fits_and_a_renamed_one_does() {
     let mut rows = rows(100, false);
-    let desk = Desk::with(&rows);
-    let index = desk.build(TierChoice::Scan);
-    let renamed = desk.place.path().join("other.npy");
-    std::fs::rename(&desk.file, &renamed).unwrap();
+    let fixture = Fixture::with(&rows);
+    let index = fixture.build(TierChoice::Scan);
+    let renamed = fixture.place.path().join("other.npy");
+    std::fs::rename(&fixture.file, &renamed).unwrap();
     assert!(index.fits(&renamed).unwrap());
     let modified = std::fs::metadata(&renamed).unwrap().modified().unwrap();
     // Another vector in a file of the same length and time.
     rows[99].1[0] += 1.0;
-    write(&desk.file, &rows);
-    let file = std::fs::File::options().append(true).open(&desk.file).unwrap();
+    write(&fixture.file, &rows);
+    let file = std::fs::File::options().append(true).open(&fixture.file).unwrap();
     file.set_modified(modified).unwrap();
-    assert!(!index.fits(&desk.file).unwrap());
+    assert!(!index.fits(&fixture.file).unwrap());
     // The same bytes, written later.
-    std::fs::copy(&renamed, &desk.file).unwrap();
+    std::fs::copy(&renamed, &fixture.file).unwrap();
     file.set_modified(modified + Duration::from_nanos(1)).unwrap();
-    assert!(!index.fits(&desk.file).unwrap());
+    assert!(!index.fits(&fixture.file).unwrap());
     file.set_modified(modified).unwrap();
-    assert!(index.fits(&desk.file).unwrap());
-    assert!(index.fits(&desk.place.path().join("nothing.npy")).is_err());
+    assert!(index.fits(&fixture.file).unwrap());
+    assert!(index.fits(&fixture.place.path().join("nothing.npy")).is_err());
 }
 
 fn verified(index: &CorpusIndex, corpus: Option<&Corpus>) -> Result<VerifiedIndex, IndexError> {
@@ -309,9 +309,9 @@ fn verified(index: &CorpusIndex, corpus: Option<&Corpus>) -> Result<VerifiedInde
 fn an_index_is_compared_with_its_file() {
     for has_ids in [false, true] {
         let mut rows = rows(100, has_ids);
-        let desk = Desk::with(&rows);
-        let index = desk.build(TierChoice::Graph);
-        let found = verified(&index, Some(&desk.corpus())).unwrap();
+        let fixture = Fixture::with(&rows);
+        let index = fixture.build(TierChoice::Graph);
+        let found = verified(&index, Some(&fixture.corpus())).unwrap();
         let same = IndexDifference { same: 99, ..IndexDifference::default() };
         assert_eq!(found.difference, Some(same));
         let graph = found.graph.unwrap();
@@ -319,8 +319,8 @@ fn an_index_is_compared_with_its_file() {
         rows[7].1[0] += 1.0;
         rows[8].1.fill(0.0);
         rows.push(rows[9].clone());
-        write(&desk.file, &rows);
-        let found = verified(&index, Some(&desk.corpus())).unwrap().difference;
+        write(&fixture.file, &rows);
+        let found = verified(&index, Some(&fixture.corpus())).unwrap().difference;
         assert_eq!(found, Some(IndexDifference { same: 97, changed: 1, gone: 1, fresh: 1 }));
         assert_eq!(verified(&index, None).unwrap().difference, None);
     }
@@ -328,8 +328,8 @@ fn an_index_is_compared_with_its_file() {
 
 #[test]
 fn damage_is_found_and_the_index_of_a_store_refused() {
-    let desk = Desk::with(&rows(100, true));
-    let index = desk.build(TierChoice::Scan);
+    let fixture = Fixture::with(&rows(100, true));
+    let index = fixture.build(TierChoice::Scan);
     let vector = index.files().columns().vectors().vector(Row(50)).to_vec();
     let pattern: Vec<u8> = vector.iter().flat_map(|component| component.to_le_bytes()).collect();
     let path = index.files().generation().folder().join(COLUMNS_FILE);
@@ -338,19 +338,19 @@ fn damage_is_found_and_the_index_of_a_store_refused() {
     bytes[at + 3] ^= 1;
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, &bytes).unwrap();
-    let damaged = CorpusIndex::open(&desk.folder()).unwrap().unwrap();
+    let damaged = CorpusIndex::open(&fixture.folder()).unwrap().unwrap();
     assert!(matches!(verified(&damaged, None), Err(IndexError::File(_))));
-    let store = crate::lookup::StoreIndex::open(&desk.folder()).unwrap_err();
+    let store = crate::lookup::StoreIndex::open(&fixture.folder()).unwrap_err();
     assert!(matches!(&store, IndexError::Origin { reason, .. }
         if reason == "this is the index of a file of vectors, not of a store"));
-    let other = Desk::with(&rows(100, true));
+    let other = Fixture::with(&rows(100, true));
     assert!(CorpusIndex::open(&other.folder()).unwrap().is_none());
 }
 
 #[test]
 fn a_file_that_is_no_file_of_vectors_is_refused() {
-    let desk = Desk::with(&rows(10, false));
-    std::fs::write(&desk.file, "no numbers").unwrap();
-    let error = desk.try_build(TierChoice::Scan).unwrap_err();
+    let fixture = Fixture::with(&rows(10, false));
+    std::fs::write(&fixture.file, "no numbers").unwrap();
+    let error = fixture.try_build(TierChoice::Scan).unwrap_err();
     assert!(matches!(error, IndexError::Corpus(_)), "{error}");
 }

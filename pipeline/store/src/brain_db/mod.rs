@@ -9,8 +9,8 @@ mod create;
 pub use create::{BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, NewStore};
 pub use doctor::examine::{Checkup, Health, HealthCounts, HealthStatus, health};
 pub use doctor::facts::{
-    AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, Rival,
-    SpaceFacts, UnfinishedRun,
+    AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OtherConsolidator,
+    OwnTables, SpaceFacts, UnfinishedRun,
 };
 pub use doctor::findings::{Finding, Mend, Severity, findings};
 pub use memfold_core::merge::FlagKind;
@@ -20,12 +20,12 @@ pub use own::runs::{ActionRecord, NewUnit, RunStart, UnitRecord};
 pub use own::statements::{
     AnsweredRequest, KeptVote, Lease, OpenPair, ScheduleRow, StoredSummary, StoredTier, WaitingFlag,
 };
-pub use read::access::{Access, Stamp};
+pub use read::access::{Access, StoreVersion};
 pub use read::load::{Param, ReadBlobs, cell};
-pub use read::lookup::{MarkedRow, Marks, Reach, Reaches, RowMark, StoreReader, Watermark};
+pub use read::lookup::{LastSeen, MarkedRow, Marks, Reach, Reaches, RowMark, StoreReader};
 pub use read::open::{BrainDb, KeptReader, OpenOptions, Shortage};
 pub use read::rows::{
-    Ghost, LiveMemory, OpenFlag, RecallFacts, SessionRows, SpaceShapes, TimedMemory,
+    LiveMemory, MergedRow, OpenFlag, RecallFacts, SessionRows, SpaceShapes, TimedMemory,
 };
 pub use write::changes::{
     ImportedMemory, Mark, NewEmbedding, NewRow, NowRows, apply, apply_to_new_row,

@@ -44,7 +44,7 @@ pub(crate) struct ReadMemories {
     /// All rows seen.
     pub(crate) rows_total: u64,
     /// Merged id → survivor.
-    pub(crate) folded_into: BTreeMap<MemoryId, MemoryId>,
+    pub(crate) merged_into: BTreeMap<MemoryId, MemoryId>,
     /// The store's name, derived from its oldest row.
     pub(crate) store_id: Box<str>,
 }
@@ -94,7 +94,7 @@ impl<'a> MemoryReader<'a> {
         self.read.in_table = self.read.memories.len();
         self.add_archived();
         self.read.store_id = self.oldest.store_id();
-        self.fold(lineage);
+        self.mark_merged(lineage);
         self.read
     }
 
@@ -157,16 +157,16 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Learns who was merged into whom: a row's own word first, then lineage, then survivors' lists.
-    fn fold(&mut self, lineage: Vec<(MemoryId, MemoryId)>) {
+    fn mark_merged(&mut self, lineage: Vec<(MemoryId, MemoryId)>) {
         let read = &mut self.read;
         for memory in &read.memories {
             if let Some(survivor) = &memory.merged_into {
-                read.folded_into.insert(memory.id.clone(), survivor.clone());
+                read.merged_into.insert(memory.id.clone(), survivor.clone());
             }
         }
         self.merged_from.sort();
-        let listed = self.merged_from.drain(..).flat_map(|(survivor, absorbed)| {
-            absorbed.into_iter().map(move |absorbed| (absorbed, survivor.clone()))
+        let listed = self.merged_from.drain(..).flat_map(|(survivor, merged)| {
+            merged.into_iter().map(move |merged| (merged, survivor.clone()))
         });
         let claims: Vec<_> = lineage.into_iter().chain(listed).collect();
         if claims.is_empty() {
@@ -176,16 +176,16 @@ impl<'a> MemoryReader<'a> {
             read.memories.iter().enumerate().map(|(at, m)| (m.id.as_str(), at)).collect();
         let claims: Vec<_> = claims
             .into_iter()
-            .map(|(absorbed, survivor)| (at.get(absorbed.as_str()).copied(), absorbed, survivor))
+            .map(|(merged, survivor)| (at.get(merged.as_str()).copied(), merged, survivor))
             .collect();
-        for (at, absorbed, survivor) in claims {
+        for (at, merged, survivor) in claims {
             let memory = at.map(|at| &mut read.memories[at]);
             // A live row has lost its archive mark: somebody brought it back.
             let is_live = memory.as_ref().is_some_and(|memory| memory.status == Status::Live);
-            if absorbed == survivor || is_live {
+            if merged == survivor || is_live {
                 continue;
             }
-            let known = read.folded_into.entry(absorbed).or_insert(survivor);
+            let known = read.merged_into.entry(merged).or_insert(survivor);
             if let Some(memory) = memory.filter(|memory| memory.status == Status::Archived) {
                 memory.status = Status::Merged;
                 memory.merged_into = Some(known.clone());
@@ -538,7 +538,7 @@ impl Found {
             skipped: tally.counts,
             skip_examples: tally.examples,
             rows_total: read.rows_total,
-            decisions: Decisions { folded_into: read.folded_into, ..Decisions::default() },
+            decisions: Decisions { merged_into: read.merged_into, ..Decisions::default() },
             notes,
         }
     }
@@ -598,7 +598,7 @@ fn count(memory: &Memory, tally: &mut Tally) {
             let Some(reason) = lack_of(&memory.embedding) else { return };
             reason
         }
-        Status::Merged => SkipReason::Folded,
+        Status::Merged => SkipReason::Merged,
         Status::Expired => SkipReason::Expired,
         Status::Record => SkipReason::ConsolidationRecord,
         _ => SkipReason::Archived,

@@ -79,17 +79,17 @@ pub struct Forgotten {
 /// Returns the rows and names that forgetting a memory would erase, without writing.
 ///
 /// # Errors
-/// When it is unknown, when others were merged into it and `with_absorbed` is not set, or when the
+/// When it is unknown, when others were merged into it and `with_merged` is not set, or when the
 /// store cannot be read.
 pub fn preview_forget(
     store: &BrainDb,
     id: &MemoryId,
-    with_absorbed: bool,
+    with_merged: bool,
     time_zone: &TimeZone,
     now: Instant,
 ) -> Result<Erasure, UpkeepError> {
     store.look_on(|reads| {
-        let ids = all_ids(reads, id, with_absorbed, time_zone, now)?;
+        let ids = all_ids(reads, id, with_merged, time_zone, now)?;
         Ok(Plan::of(reads, ids)?.erasure)
     })
 }
@@ -101,15 +101,15 @@ pub fn preview_forget(
 pub fn forget(
     session: &Session,
     id: &MemoryId,
-    with_absorbed: bool,
+    with_merged: bool,
     run: &UpkeepRun<'_>,
 ) -> Result<Forgotten, UpkeepError> {
     let UpkeepRun { time_zone, now, .. } = *run;
-    session.read(|reads| all_ids(reads, id, with_absorbed, time_zone, now).map(drop))?;
+    session.read(|reads| all_ids(reads, id, with_merged, time_zone, now).map(drop))?;
     session.overwrite_deleted()?;
     let (run_id, erasure) = run.carry_out(session, RunKind::Forget, None, |_| {
         session.write(|writes| {
-            let ids = all_ids(writes, id, with_absorbed, time_zone, now)?;
+            let ids = all_ids(writes, id, with_merged, time_zone, now)?;
             let plan = Plan::of(writes, ids)?;
             plan.carry_out(writes)?;
             let count = plan.erasure.ids.len() as u64;
@@ -124,23 +124,23 @@ pub fn forget(
 fn all_ids(
     reads: &Writes<'_>,
     id: &MemoryId,
-    with_absorbed: bool,
+    with_merged: bool,
     time_zone: &TimeZone,
     now: Instant,
 ) -> Result<BTreeSet<MemoryId>, UpkeepError> {
     let shown = |id: &MemoryId| excerpt(id.as_str(), ID_CHARS);
     let request = LoadRequest { time_zone, now, progress: &NoProgress };
-    let (whereabouts, ghosts) = reads.look_up::<_, StoreError>(&request, |lineage| {
-        Ok((lineage.place(id)?.whereabouts, ghosts(lineage, id)?))
+    let (status, merged_rows) = reads.look_up::<_, StoreError>(&request, |lineage| {
+        Ok((lineage.place(id)?.status, merged_rows(lineage, id)?))
     })?;
-    if whereabouts == Status::Unknown && !is_named(reads, id)? {
+    if status == Status::Unknown && !is_named(reads, id)? {
         return Err(UpkeepError::Unknown { id: shown(id) });
     }
-    if !ghosts.is_empty() && !with_absorbed {
-        let ghosts = ghosts.iter().map(shown).collect();
-        return Err(UpkeepError::HasAbsorbed { id: shown(id), ghosts });
+    if !merged_rows.is_empty() && !with_merged {
+        let merged_rows = merged_rows.iter().map(shown).collect();
+        return Err(UpkeepError::HasMerged { id: shown(id), merged_rows });
     }
-    let mut ids: BTreeSet<MemoryId> = ghosts.into_iter().chain([id.clone()]).collect();
+    let mut ids: BTreeSet<MemoryId> = merged_rows.into_iter().chain([id.clone()]).collect();
     let flags = reads.query("look for flags", flag_rows)?;
     let about = flags.into_iter().filter(|(_, content)| names_any(content, &ids));
     let about: Vec<MemoryId> = about.map(|(id, _)| MemoryId::new(id)).collect();
@@ -153,17 +153,15 @@ fn all_ids(
 }
 
 /// All that was merged into a memory and lives on in it only.
-fn ghosts(lineage: &StoreReader<'_>, id: &MemoryId) -> Result<BTreeSet<MemoryId>, StoreError> {
+fn merged_rows(lineage: &StoreReader<'_>, id: &MemoryId) -> Result<BTreeSet<MemoryId>, StoreError> {
     let mut found = BTreeSet::new();
     let mut open = vec![id.clone()];
     while let Some(next) = open.pop() {
-        for fold in lineage.absorbed(&next)? {
-            let is_kept = matches!(
-                lineage.place(&fold.absorbed)?.whereabouts,
-                Status::Merged | Status::Moved
-            );
-            if fold.absorbed != *id && is_kept && found.insert(fold.absorbed.clone()) {
-                open.push(fold.absorbed);
+        for merge in lineage.merged(&next)? {
+            let is_kept =
+                matches!(lineage.place(&merge.merged)?.status, Status::Merged | Status::Moved);
+            if merge.merged != *id && is_kept && found.insert(merge.merged.clone()) {
+                open.push(merge.merged);
             }
         }
     }

@@ -79,12 +79,12 @@ pub enum UpkeepError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// It is not archived.
-    #[error("{id} is not archived: it is {}", whereabouts.name())]
+    #[error("{id} is not archived: it is {}", status.name())]
     NotArchived {
         /// The memory, escaped.
         id: String,
         /// Where it is.
-        whereabouts: Status,
+        status: Status,
     },
     /// It is unknown.
     #[error("{id} is not in this store")]
@@ -93,12 +93,12 @@ pub enum UpkeepError {
         id: String,
     },
     /// Others were merged into it and would be lost with it.
-    #[error("{} memories were merged into {id}: {}{}", ghosts.len(), list(ghosts), if ghosts.len() > LISTED_MAX { ", …" } else { "" })]
-    HasAbsorbed {
+    #[error("{} memories were merged into {id}: {}{}", merged_rows.len(), list(merged_rows), if merged_rows.len() > LISTED_MAX { ", …" } else { "" })]
+    HasMerged {
         /// The memory, escaped.
         id: String,
         /// The others, escaped.
-        ghosts: Vec<String>,
+        merged_rows: Vec<String>,
     },
 }
 
@@ -115,15 +115,15 @@ impl UpkeepError {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Store(error) => return error.hint(),
-            Self::NotArchived { whereabouts: Status::Gone, .. } => {
+            Self::NotArchived { status: Status::Gone, .. } => {
                 "somebody deleted its row: `memfold undo DB --memory ID --recreate` may bring it back"
             }
-            Self::NotArchived { whereabouts: Status::Unknown, .. } | Self::Unknown { .. } => {
+            Self::NotArchived { status: Status::Unknown, .. } | Self::Unknown { .. } => {
                 "check the id and the store"
             }
             Self::NotArchived { .. } => "`memfold explain DB ID` tells more",
-            Self::HasAbsorbed { .. } => {
-                "bring them back first (`memfold undo DB --memory ID`), or forget them as well: --with-absorbed"
+            Self::HasMerged { .. } => {
+                "bring them back first (`memfold undo DB --memory ID`), or forget them as well: --with-merged"
             }
         };
         Some(text.to_owned())
@@ -152,7 +152,7 @@ pub struct RestoreCandidate {
     pub id: MemoryId,
     /// Why.
     pub reason: RestoreReason,
-    /// What it was merged into, at the end of all folds.
+    /// What it was merged into, at the end of all merges.
     pub survivor: Option<MemoryId>,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
@@ -164,7 +164,7 @@ pub struct Restoration {
     /// The memory.
     pub id: MemoryId,
     /// Where it is now.
-    pub whereabouts: Status,
+    pub status: Status,
     /// What it will be kept apart from while the texts stay.
     pub apart_from: Vec<MemoryId>,
     /// An excerpt of its text, escaped.
@@ -195,7 +195,7 @@ fn candidate(
     id: MemoryId,
 ) -> Result<Option<RestoreCandidate>, StoreError> {
     let resolved = resolve(lineage, &id)?;
-    let survivor = (!resolved.folds.is_empty()).then(|| resolved.last().clone());
+    let survivor = (!resolved.merges.is_empty()).then(|| resolved.last().clone());
     let is_lost = resolved.is_circle
         || survivor.is_some() && matches!(resolved.end, Status::Gone | Status::Unknown);
     let text = lineage.place(&id)?.text;
@@ -297,11 +297,10 @@ fn examine(
     let layout = reads.layout()?;
     let request = LoadRequest { time_zone, now, progress: &NoProgress };
     let resolved = reads.look_up(&request, |lineage| resolve(lineage, id))?;
-    let whereabouts = resolved.whereabouts;
-    let not_archived =
-        || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
+    let status = resolved.status;
+    let not_archived = || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), status };
     let mut is_unsearchable = false;
-    let row = match whereabouts {
+    let row = match status {
         Status::Merged | Status::Archived => {
             let row = reads.memory(&layout, id)?.ok_or_else(not_archived)?;
             is_unsearchable = row.is_indexed == Some(false);
@@ -315,7 +314,7 @@ fn examine(
     let text = row.image().get("content").and_then(Value::as_text);
     let restoration = Restoration {
         id: id.clone(),
-        whereabouts,
+        status,
         apart_from: apart_from(reads, &layout, &resolved)?,
         text: text.map(|text| excerpt(text, TEXT_CHARS)),
     };
@@ -335,8 +334,8 @@ fn apart_from(
     resolved: &Resolved,
 ) -> Result<Vec<MemoryId>, StoreError> {
     let mut found: Vec<MemoryId> = Vec::new();
-    let ends = [resolved.folds.first(), resolved.folds.last()];
-    for survivor in ends.into_iter().flatten().map(|fold| &fold.survivor) {
+    let ends = [resolved.merges.first(), resolved.merges.last()];
+    for survivor in ends.into_iter().flatten().map(|merge| &merge.survivor) {
         let is_new = *survivor != resolved.id && !found.contains(survivor);
         if is_new && reads.memory(layout, survivor)?.is_some() {
             found.push(survivor.clone());
@@ -420,7 +419,7 @@ fn decisions(
     let apart_from = &examined.restoration.apart_from;
     let group = format!("{}/{}", mark.run_id, mark.unit);
     let (ids, kind, about): (Vec<&MemoryId>, _, _) =
-        match (examined.resolved.folds.is_empty(), apart_from.is_empty()) {
+        match (examined.resolved.merges.is_empty(), apart_from.is_empty()) {
             (true, _) => (vec![own], "declined", DecisionAbout::Action("archive")),
             (false, true) => return Ok(Vec::new()),
             (false, false) => {

@@ -117,5 +117,5 @@ fn next(
         }
         None => commands(global, args, report),
     };
-    Commands { is_folded: printer::is_terminal(), ..commands }
+    Commands { is_wrapped: printer::is_terminal(), ..commands }
 }

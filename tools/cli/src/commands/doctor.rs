@@ -121,8 +121,8 @@ const EXAMPLE_CHARS: usize = 100;
 /// Returns the findings by severity, the worst first.
 ///
 /// Statements are wrapped between words on a terminal; elsewhere each is one line.
-fn listing(findings: &[Finding], store: &str, is_folded: bool) -> String {
-    let columns = if is_folded { COLUMNS } else { usize::MAX };
+fn listing(findings: &[Finding], store: &str, is_wrapped: bool) -> String {
+    let columns = if is_wrapped { COLUMNS } else { usize::MAX };
     let mut lines = vec![summary(findings)];
     for (severity, heading) in [
         (Severity::Critical, "critical"),

@@ -5,7 +5,7 @@ use console::measure_text_width;
 use memfold::lifecycle::EdgeMap;
 use memfold::ops::{self, Explained, Settings, StorePath, TextsDocument};
 use memfold_core::lifecycle::{TREE_DEPTH_MAX, TierAssignment, TreeLine};
-use memfold_core::lineage::{Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved};
+use memfold_core::lineage::{Branch, Explanation, Few, KnownBy, MemoryView, Merge, Resolved};
 use memfold_core::memory::{Memory, Status};
 use memfold_core::policy::name_of;
 use memfold_guard::text::excerpt;
@@ -93,8 +93,8 @@ const REASONS_CHARS: usize = 200;
 
 fn described(explained: &Explained) -> String {
     let Explained { explanation, tier, .. } = explained;
-    let Resolved { id, whereabouts, .. } = &explanation.resolved;
-    let mut text = format!("{} {}\n", shown(id.as_str()), is(*whereabouts));
+    let Resolved { id, status, .. } = &explanation.resolved;
+    let mut text = format!("{} {}\n", shown(id.as_str()), is(*status));
     if let Some(memory) = &explanation.memory {
         text.push_str(&of_memory(memory));
     }
@@ -107,13 +107,13 @@ fn described(explained: &Explained) -> String {
         };
         text.push_str(&format!("  tier {tier}, retention {:.3}{further}\n", retention.overall));
     }
-    if !explanation.resolved.folds.is_empty() {
+    if !explanation.resolved.merges.is_empty() {
         text.push_str("\nmerged into\n");
-        text.push_str(&of_folds(&explanation.resolved));
+        text.push_str(&of_merges(&explanation.resolved));
     }
-    if !explanation.absorbed.shown.is_empty() || explanation.absorbed.more > 0 {
+    if !explanation.merged.shown.is_empty() || explanation.merged.more > 0 {
         text.push_str("\nmerged into it\n");
-        of_branches(&explanation.absorbed, "", &mut text);
+        of_branches(&explanation.merged, "", &mut text);
     }
     text.push_str(&of_decisions(explanation));
     if let Some(map) = &explained.map {
@@ -122,8 +122,8 @@ fn described(explained: &Explained) -> String {
     text
 }
 
-const fn is(whereabouts: Status) -> &'static str {
-    match whereabouts {
+const fn is(status: Status) -> &'static str {
+    match status {
         Status::Live => "is live",
         Status::Expired => "has expired",
         Status::Record => "is a record of a contradiction",
@@ -159,17 +159,17 @@ fn of_memory(memory: &MemoryView) -> String {
     text
 }
 
-fn of_folds(resolved: &Resolved) -> String {
+fn of_merges(resolved: &Resolved) -> String {
     let mut text = String::new();
-    let last = resolved.folds.len().saturating_sub(1);
-    for (position, fold) in resolved.folds.iter().enumerate() {
+    let last = resolved.merges.len().saturating_sub(1);
+    for (position, merge) in resolved.merges.iter().enumerate() {
         let end = match (position == last, resolved.is_circle) {
             (true, true) => " (a circle)".to_owned(),
             (true, false) => format!(" ({})", resolved.end.name()),
             (false, _) => String::new(),
         };
-        text.push_str(&format!("  → {}{end}{}\n", shown(fold.survivor.as_str()), figures(fold)));
-        for line in circumstances(fold) {
+        text.push_str(&format!("  → {}{end}{}\n", shown(merge.survivor.as_str()), figures(merge)));
+        for line in circumstances(merge) {
             text.push_str(&format!("      {line}\n"));
         }
     }
@@ -182,12 +182,12 @@ fn of_branches(few: &Few<Branch>, margin: &str, text: &mut String) {
     for (position, branch) in few.shown.iter().enumerate() {
         let is_last = position == last && few.more == 0;
         let (fork, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        let id = shown(branch.fold.absorbed.as_str());
-        let whereabouts = branch.whereabouts.name();
-        text.push_str(&format!("{margin}{fork}{id} ({whereabouts}){}\n", figures(&branch.fold)));
+        let id = shown(branch.merge.merged.as_str());
+        let status = branch.status.name();
+        text.push_str(&format!("{margin}{fork}{id} ({status}){}\n", figures(&branch.merge)));
         let below = format!("{margin}{below}");
         let content = branch.text.as_ref().map(|content| format!("\"{content}\""));
-        for line in content.into_iter().chain(circumstances(&branch.fold)) {
+        for line in content.into_iter().chain(circumstances(&branch.merge)) {
             text.push_str(&format!("{below}  {line}\n"));
         }
         of_branches(&branch.branches, &below, text);
@@ -198,20 +198,20 @@ fn of_branches(few: &Few<Branch>, margin: &str, text: &mut String) {
 }
 
 /// Similarity and rule of a merge, each with a space before it.
-fn figures(fold: &Fold) -> String {
-    let similarity = fold.similarity.map(|value| format!(" {value:.4}")).unwrap_or_default();
-    let rule = fold.rule_id.as_deref().map(|rule| format!(" {}", shown(rule))).unwrap_or_default();
+fn figures(merge: &Merge) -> String {
+    let similarity = merge.similarity.map(|value| format!(" {value:.4}")).unwrap_or_default();
+    let rule = merge.rule_id.as_deref().map(|rule| format!(" {}", shown(rule))).unwrap_or_default();
     similarity + &rule
 }
 
 /// Reasons, run and time of a merge, or its other evidence.
-fn circumstances(fold: &Fold) -> Vec<String> {
-    if fold.known_by == KnownBy::Provenance {
+fn circumstances(merge: &Merge) -> Vec<String> {
+    if merge.known_by == KnownBy::Provenance {
         return vec!["known from the rows' source only".to_owned()];
     }
     let mut lines = Vec::new();
-    lines.extend(fold.reasons.as_deref().map(|reasons| excerpt(reasons, REASONS_CHARS)));
-    if let (Some(run_id), Some(at)) = (&fold.run_id, &fold.at) {
+    lines.extend(merge.reasons.as_deref().map(|reasons| excerpt(reasons, REASONS_CHARS)));
+    if let (Some(run_id), Some(at)) = (&merge.run_id, &merge.at) {
         lines.push(by(run_id, at));
     }
     lines

@@ -50,12 +50,12 @@ fn screen(args: &ForgetArgs, forgotten: &ForgetDocument, writes: bool) -> String
     let would = |done: &str| if writes { done.to_owned() } else { format!("would be {done}") };
     let mut text = told(&would("erased"), &forgotten.erasure);
     text.push_str(&told_indexes(&would("removed"), &forgotten.indexes));
-    let fate = if args.request.everywhere {
+    let status = if args.request.everywhere {
         would("deleted")
     } else {
         "left for you to delete".to_owned()
     };
-    text.push_str(&told_files(&forgotten.files, &fate));
+    text.push_str(&told_files(&forgotten.files, &status));
     text.push_str(LEFT);
     if !writes {
         text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
@@ -64,10 +64,10 @@ fn screen(args: &ForgetArgs, forgotten: &ForgetDocument, writes: bool) -> String
 }
 
 fn command(args: &ForgetArgs) -> String {
-    let ForgetRequest { id, with_absorbed, everywhere, index_dir } = &args.request;
+    let ForgetRequest { id, with_merged, everywhere, index_dir } = &args.request;
     Words::default()
         .word(id)
-        .flag("--with-absorbed", *with_absorbed)
+        .flag("--with-merged", *with_merged)
         .flag("--everywhere", *everywhere)
         .path("--index-dir", index_dir.as_deref())
         .word("--execute")
@@ -120,13 +120,13 @@ fn told(what: &str, erasure: &Erasure) -> String {
     text
 }
 
-fn told_files(files: &Mentions, fate: &str) -> String {
+fn told_files(files: &Mentions, status: &str) -> String {
     let mut text = String::new();
     for (found, what) in
         [(&files.reports, "reports that name it"), (&files.backups, "backups that may hold it")]
     {
         if !found.is_empty() {
-            text.push_str(&format!("{what}, {fate}: {}\n", paths(found)));
+            text.push_str(&format!("{what}, {status}: {}\n", paths(found)));
         }
     }
     text

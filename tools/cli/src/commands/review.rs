@@ -321,7 +321,7 @@ fn report(call: Call<'_>, args: &ReviewArgs, plan_id: &str, tally: Tally) -> Res
     } else if approved > 0 {
         let mut commands = Commands::apply(&writing::path_word(args.db.named()), plan_id);
         commands.next.extend(writing::global_words(call.global));
-        commands.is_folded = printer::is_terminal();
+        commands.is_wrapped = printer::is_terminal();
         lines.extend(commands.lines());
     }
     call.printer.data(&format!("\n{}\n", lines.join("\n")))

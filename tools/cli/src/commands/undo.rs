@@ -69,7 +69,7 @@ const KEPT_APART: &str = "what was undone is kept apart from now on; to allow it
 fn undone_text(args: &UndoArgs, undone: &Undo) -> String {
     let left = undone.executed.stale + undone.executed.failed;
     let mut text = format!(
-        "{} taken back by run {}, {left} left as {}\n",
+        "{} undone by run {}, {left} left as {}\n",
         counted(undone.executed.applied, "unit", "units"),
         undone.run_id,
         if left == 1 { "it is" } else { "they are" }
@@ -101,7 +101,7 @@ fn preview_text(
     let free = outcomes.iter().filter(|outcome| outcome.conflicts.is_empty());
     let count = free.clone().count();
     let mut text = format!(
-        "{} would be taken back, {} cannot\n",
+        "{} would be undone, {} cannot\n",
         counted(count as u64, "unit", "units"),
         outcomes.len() - count
     );

@@ -71,7 +71,12 @@ class Deduplication:
 
 class Index:
     def __init__(
-        self, source: Any, place: tuple[str | None, bool], threads: int | None, shown: Shown
+        self,
+        source: Any,
+        path: str | None,
+        overwrite: bool,
+        threads: int | None,
+        shown: Shown,
     ) -> None: ...
     @staticmethod
     def open(path: str | os.PathLike[str], threads: int | None) -> Index: ...
@@ -85,7 +90,9 @@ class TilePlan:
     def make(
         source: Any,
         dir: str | os.PathLike[str],
-        how: tuple[float, int, int | None],
+        threshold: float,
+        tile_rows_max: int,
+        threads: int | None,
         shown: Shown,
     ) -> TilePlan: ...
     @staticmethod
@@ -109,12 +116,14 @@ class Memory:
     def save(self, memory: dict[str, Any]) -> str: ...
     def search(
         self,
-        by: tuple[str | None, list[float] | None, str | None],
+        text: str | None,
+        vector: list[float] | None,
+        id: str | None,
         limit: int,
         threshold: float | None,
     ) -> str: ...
     def recall(
-        self, question: tuple[str, list[float] | None], depth: tuple[str, int], counts: bool
+        self, query: str, vector: list[float] | None, mode: str, limit: int, counts: bool
     ) -> str: ...
     def plan(self, threshold: float | None, threads: int | None, shown: Shown) -> Plan: ...
     def undo(self, run_id: str) -> str: ...

@@ -128,7 +128,7 @@ class Run:
     run_id: str
     #: ``done``, ``partial``, ``interrupted`` or ``failed``.
     state: str
-    #: Units that were applied, or taken back.
+    #: Units that were applied, or undone.
     applied: int
     #: Units that were left as they are, because a memory had changed since.
     stale: int
@@ -296,8 +296,8 @@ class Memory:
             InputError: When not one of the three is given, no memory has the id, no word of the text
                 is known, or the vector has another dimension.
         """
-        by = (text, _vector(vector), id)
-        return _found(self._native.search(by, _limit(limit), threshold))
+        found = self._native.search(text, _vector(vector), id, _limit(limit), threshold)
+        return _found(found)
 
     def recall(
         self,
@@ -321,8 +321,8 @@ class Memory:
         Raises:
             InputError: For another mode or dimension.
         """
-        asked = (question, _vector(vector))
-        return _found(self._native.recall(asked, (mode, _limit(limit)), count))
+        found = self._native.recall(question, _vector(vector), mode, _limit(limit), count)
+        return _found(found)
 
     def plan(
         self,

@@ -255,9 +255,9 @@ class Index:
             StoreError: When the files cannot be written.
         """
         source, notes = _source(vectors, vector_column)
-        place = (None if path is None else os.fspath(path), overwrite)
+        path = None if path is None else os.fspath(path)
         with _shown(progress) as shown:
-            return cls(_memfold.Index(source, place, threads, shown), notes)
+            return cls(_memfold.Index(source, path, overwrite, threads, shown), notes)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Index:

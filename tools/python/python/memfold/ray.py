@@ -145,8 +145,9 @@ def deduplicate(
     source, notes = _source(vectors, vector_column)
     with _connected(), _progress(progress) as shown:
         begin = time.perf_counter()
-        how = (float(threshold), tile_rows_max, threads)
-        plan = _memfold.TilePlan.make(source, folder, how, shown)
+        plan = _memfold.TilePlan.make(
+            source, folder, float(threshold), tile_rows_max, threads, shown
+        )
         try:
             planned = time.perf_counter()
             did = _join(plan, block_tiles, _Limits(in_flight_max, max_retries), shown)

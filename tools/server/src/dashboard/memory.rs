@@ -212,7 +212,7 @@ pub(super) async fn page(on: On, Query(Id { id }): Query<Id>) -> Page {
         let text = found.map(|memory| excerpt(&memory.content, TEXT_CHARS));
         let text = text.or_else(|| explained.memory.as_ref()?.text.clone());
         let mut tree = Vec::new();
-        push_branches(std::mem::take(&mut explained.absorbed.shown), 0, &mut tree);
+        push_branches(std::mem::take(&mut explained.merged.shown), 0, &mut tree);
         let memory = MemoryId::new(&*id);
         let time_zone = store.load(store.now()).time_zone.clone();
         let mut edges = store.db.edges_of(&memory, &time_zone)?;

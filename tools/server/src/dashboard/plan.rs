@@ -47,7 +47,7 @@ type Choices = Vec<(&'static str, &'static str, usize)>;
 struct MemoryText {
     id: MemoryId,
     /// Where it stands, in words; empty where it is live.
-    whereabouts: String,
+    status: String,
     text: Option<String>,
 }
 
@@ -139,9 +139,9 @@ impl PlanPage {
         let targets = listed
             .clone()
             .flat_map(|saved| saved.effective().target_ids.iter().take(OTHERS_SHOWN + 1));
-        let fates = store.fates(targets)?;
+        let by_id = store.by_id(targets)?;
         Ok(Self {
-            actions: listed.map(|saved| ActionView::of(store, saved, &fates)).collect(),
+            actions: listed.map(|saved| ActionView::of(store, saved, &by_id)).collect(),
             found: found.len(),
             kinds: choices(&plan, |saved| {
                 let kind = saved.effective().action;
@@ -202,14 +202,14 @@ impl PlanQuery {
 
 impl MemoryText {
     fn of(id: &MemoryId, memory: Option<&Memory>) -> Self {
-        let whereabouts = match memory.map(|memory| (memory.status, &memory.merged_into)) {
+        let status = match memory.map(|memory| (memory.status, &memory.merged_into)) {
             Some((Status::Live, _)) => String::new(),
             Some((_, Some(survivor))) => format!("merged into {}", excerpt(survivor.as_str(), 40)),
             Some((_, None)) => "archived".to_owned(),
             None => "not live any more".to_owned(),
         };
         let text = memory.map(|memory| excerpt(&memory.content, TEXT_CHARS));
-        Self { id: id.clone(), whereabouts, text }
+        Self { id: id.clone(), status, text }
     }
 }
 
@@ -234,10 +234,10 @@ impl Other {
 }
 
 impl ActionView {
-    fn of(store: &ServedStore, saved: &SavedAction, fates: &BTreeMap<MemoryId, Memory>) -> Self {
+    fn of(store: &ServedStore, saved: &SavedAction, by_id: &BTreeMap<MemoryId, Memory>) -> Self {
         let action: &Action = saved.effective();
         let new_text = action.new_content.as_deref().map(|new| excerpt(new, TEXT_CHARS));
-        let memory = |id: &MemoryId| MemoryText::of(id, fates.get(id));
+        let memory = |id: &MemoryId| MemoryText::of(id, by_id.get(id));
         let mut ids = action.target_ids.iter();
         // Where a text is new, all memories are compared with it.
         let first = if new_text.is_none() { ids.next().map(memory) } else { None };

@@ -94,7 +94,7 @@ pub(super) async fn job(on: On, Query(Id { id }): Query<Id>) -> Page {
         let done = counts("executed").filter(|done| !done.is_empty());
         let mut counts = done.or_else(|| counts("planned")).unwrap_or_default();
         if job.kind == "undo" {
-            counts = counts.replace("applied", "taken back").replace("stale", "left as they are");
+            counts = counts.replace("applied", "undone").replace("stale", "left as they are");
         }
         let tokens_saved = job.result.as_ref().and_then(saved_by);
         shell.refresh = if is_over { 0 } else { REFRESH_SECONDS };

@@ -124,8 +124,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn of(id: &MemoryId, fates: &BTreeMap<MemoryId, Memory>) -> Self {
-        let text = fates.get(id).map(|memory| &*memory.content).map(shown);
+    pub(super) fn of(id: &MemoryId, by_id: &BTreeMap<MemoryId, Memory>) -> Self {
+        let text = by_id.get(id).map(|memory| &*memory.content).map(shown);
         Self { id: id.to_string(), text }
     }
 }
@@ -242,10 +242,10 @@ impl Planned {
         saved.effective().target_ids.iter().take(MEMORIES_SHOWN + 1)
     }
 
-    pub(super) fn of(saved: &SavedAction, fates: &BTreeMap<MemoryId, Memory>) -> Self {
+    pub(super) fn of(saved: &SavedAction, by_id: &BTreeMap<MemoryId, Memory>) -> Self {
         let action = saved.effective();
         let evidence = &action.rationale.evidence;
-        let mut targets = Self::targets(saved).map(|id| Said::of(id, fates));
+        let mut targets = Self::targets(saved).map(|id| Said::of(id, by_id));
         let is_merge = matches!(action.action, ActionType::Merge | ActionType::ProposeMerge);
         let stays = if is_merge { targets.next() } else { None };
         let memories: Vec<Said> = targets.collect();

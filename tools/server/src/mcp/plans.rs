@@ -100,12 +100,12 @@ fn planned(
     let labels: Vec<String> = actions.iter().map(|saved| saved.label()).collect();
     let start = behind(labels.iter().map(String::as_str), after);
     let mut actions = actions[start..].to_vec();
-    let fates = store.fates(actions.iter().flat_map(|saved| Planned::targets(saved)))?;
+    let by_id = store.by_id(actions.iter().flat_map(|saved| Planned::targets(saved)))?;
     if must_live {
-        let is_live = |id| fates.get(id).is_some_and(|memory| memory.status == Status::Live);
+        let is_live = |id| by_id.get(id).is_some_and(|memory| memory.status == Status::Live);
         actions.retain(|saved| Planned::targets(saved).all(is_live));
     }
-    let items = actions.iter().map(|saved| (saved.label(), Planned::of(saved, &fates)));
+    let items = actions.iter().map(|saved| (saved.label(), Planned::of(saved, &by_id)));
     Ok(fitted(answer, actions.len(), items))
 }
 
@@ -303,7 +303,11 @@ impl ConsolidateResult {
         Self {
             applied: count("applied"),
             skipped: count("stale").map(|stale| stale + count("failed").unwrap_or(0)),
-            run_id: Some(document.run_id.clone().unwrap_or(document.id)),
+            // Until it ends a job goes by its own id; one that wrote nothing left no run to name.
+            run_id: document
+                .run_id
+                .clone()
+                .or_else(|| document.finished_at.is_none().then_some(document.id)),
             state: Some(document.state.name().to_owned()),
             problem: document.problem.map(|problem| shown(&problem.detail)),
             ..Self::default()
@@ -398,10 +402,10 @@ fn applied(store: &ServedStore, job: &Job, plan: &SavedPlan) -> Result<Consolida
     }
     let tried: Vec<&SavedAction> =
         plan.changes().filter(|saved| became.contains_key(&saved.label())).collect();
-    let fates = store.fates(tried.iter().flat_map(|saved| Planned::targets(saved)))?;
+    let by_id = store.by_id(tried.iter().flat_map(|saved| Planned::targets(saved)))?;
     let items = tried.iter().map(|saved| {
         let (state, reason) = &became[&saved.label()];
-        let item = Planned::of(saved, &fates).with_state(state, reason.as_deref());
+        let item = Planned::of(saved, &by_id).with_state(state, reason.as_deref());
         (saved.label(), item)
     });
     (result.actions, result.rest) = fitted(&result, tried.len(), items);
@@ -423,9 +427,9 @@ fn undone(store: &ServedStore, job: &Job) -> Result<ConsolidateResult, Problem> 
         unit.ids.iter().take(UNIT_SHOWN).map(|id| MemoryId::new(&**id)).collect()
     };
     let all: Vec<MemoryId> = units.iter().flat_map(ids).collect();
-    let fates = store.fates(&all)?;
+    let by_id = store.by_id(&all)?;
     let items = units.iter().enumerate().map(|(at, unit)| {
-        let memories = ids(unit).iter().map(|id| Said::of(id, &fates)).collect();
+        let memories = ids(unit).iter().map(|id| Said::of(id, &by_id)).collect();
         let item =
             UndoneUnit { what: unit.what.clone(), memories, kept_because: notes(&unit.conflicts) };
         (at.to_string(), item)
@@ -476,17 +480,17 @@ fn status(store: &ServedStore) -> Result<ConsolidateResult, Problem> {
 fn explain(store: &ServedStore, id: &str) -> Result<ConsolidateResult, Problem> {
     let explained = store.explain(id)?;
     let resolved = &explained.resolved;
-    let absorbed = &explained.absorbed;
-    let merged: Vec<&MemoryId> = absorbed.shown.iter().map(|b| &b.fold.absorbed).collect();
-    let fates = store.fates([&resolved.id, resolved.last()].into_iter().chain(merged.clone()))?;
-    let text = |id| fates.get(id).map(|memory| &*memory.content);
+    let tree = &explained.merged;
+    let merged: Vec<&MemoryId> = tree.shown.iter().map(|b| &b.merge.merged).collect();
+    let by_id = store.by_id([&resolved.id, resolved.last()].into_iter().chain(merged.clone()))?;
+    let text = |id| by_id.get(id).map(|memory| &*memory.content);
     let live = resolved.live_id();
     let memory = explained.memory.as_ref();
     let open = explained.flags.shown.iter().filter(|flag| flag.state == "open");
     let categories = memory.map(|memory| &memory.categories[..]).unwrap_or_default();
     let mut memory = Explained {
         id: resolved.id.to_string(),
-        status: match resolved.whereabouts {
+        status: match resolved.status {
             Status::Merged => "merged",
             Status::Moved if live.is_some() => "merged",
             Status::Moved => "archived",
@@ -497,14 +501,14 @@ fn explain(store: &ServedStore, id: &str) -> Result<ConsolidateResult, Problem> 
         categories: categories.iter().take(8).map(|name| brief(name)).collect(),
         live_id: live.map(ToString::to_string),
         live_text: live.filter(|live| **live != resolved.id).and_then(text).map(shown),
-        merged_by_run: resolved.folds.first().and_then(|fold| fold.run_id.clone()),
+        merged_by_run: resolved.merges.first().and_then(|merge| merge.run_id.clone()),
         conflicts_with: open.map(|flag| flag.other.to_string()).take(UNIT_SHOWN).collect(),
         merged: Vec::new(),
         merged_more: 0,
     };
-    let items = merged.iter().map(|id| (id.to_string(), Said::of(id, &fates)));
+    let items = merged.iter().map(|id| (id.to_string(), Said::of(id, &by_id)));
     let (merged, rest) = fitted(&memory, merged.len(), items);
-    (memory.merged, memory.merged_more) = (merged, rest.more + absorbed.more);
+    (memory.merged, memory.merged_more) = (merged, rest.more + tree.more);
     Ok(ConsolidateResult { memory: Some(memory), ..ConsolidateResult::default() })
 }
 

@@ -262,7 +262,7 @@ async fn save(service: Arc<Service>, asked: SaveParameters) -> Result<SaveResult
 impl SaveResult {
     fn of(saved: &Saved, store: &ServedStore) -> Result<Self, Problem> {
         let check = &saved.check;
-        let fates = store.fates(said_of(check).chain(&saved.replaced).chain([&saved.id]))?;
+        let by_id = store.by_id(said_of(check).chain(&saved.replaced).chain([&saved.id]))?;
         let is_flagged = matches!(check.decision, Decision::InsertAndFlag | Decision::TouchAndFlag);
         let open = if is_flagged { store.flags()? } else { Vec::new() };
         let open = open.iter().filter(|pair| pair.ids.iter().any(|id| *id == saved.id.as_str()));
@@ -292,12 +292,12 @@ impl SaveResult {
                  the key with memory_resolve, or leave it to a later run"
             }
         };
-        let replaced = saved.replaced.iter().take(SAVED_SHOWN).map(|id| Said::of(id, &fates));
+        let replaced = saved.replaced.iter().take(SAVED_SHOWN).map(|id| Said::of(id, &by_id));
         let mut result = Self {
             did,
             summary: summary.to_owned(),
             id: saved.id.to_string(),
-            text: fates.get(&saved.id).map(|memory| &*memory.content).map(shown),
+            text: by_id.get(&saved.id).map(|memory| &*memory.content).map(shown),
             reason: shown(&check.reason),
             run_id: saved.run_id.clone(),
             replaced: replaced.collect(),
@@ -306,7 +306,7 @@ impl SaveResult {
             similar: Vec::new(),
             rest: Rest::default(),
         };
-        (result.similar, result.rest) = similar(&result, check, &fates, 0);
+        (result.similar, result.rest) = similar(&result, check, &by_id, 0);
         Ok(result)
     }
 }
@@ -318,12 +318,12 @@ fn said_of(check: &Check) -> impl Iterator<Item = &MemoryId> {
 fn similar(
     answer: &impl Serialize,
     check: &Check,
-    fates: &BTreeMap<MemoryId, Memory>,
+    by_id: &BTreeMap<MemoryId, Memory>,
     start: usize,
 ) -> (Vec<Similar>, Rest) {
     let found = check.matches.iter().skip(start).map(|found| {
         let item = Similar {
-            memory: Said::of(&found.id, fates),
+            memory: Said::of(&found.id, by_id),
             similarity: found.similarity,
             verdict: found.verdict.map(|verdict| verdict.name()),
             differences: few(&found.differences),
@@ -424,7 +424,7 @@ async fn recall(service: Arc<Service>, asked: RecallParameters) -> Result<Recall
     let work = move |store: &Arc<ServedStore>| {
         let found = store.recall(&request)?;
         let open = store.flags()?;
-        let rivals = |id: &str| -> Vec<String> {
+        let conflicting = |id: &str| -> Vec<String> {
             let of = open.iter().filter(|pair| pair.ids.iter().any(|side| side == id));
             of.flat_map(|pair| &pair.ids).filter(|side| *side != id).take(3).cloned().collect()
         };
@@ -436,7 +436,7 @@ async fn recall(service: Arc<Service>, asked: RecallParameters) -> Result<Recall
             similarity: found.similarity.map(|similarity| similarity.get()),
             superseded_by: found.superseded_by.as_ref().map(ToString::to_string),
             merged_into: None,
-            conflicts_with: rivals(found.memory.id.as_str()),
+            conflicts_with: conflicting(found.memory.id.as_str()),
         });
         let merged = found.recalled.archived.iter().map(|found| RecalledItem {
             id: found.id.to_string(),
@@ -513,7 +513,7 @@ async fn check(service: Arc<Service>, asked: CheckParameters) -> Result<CheckRes
     let request = Incoming { text: Some(text), categories, user_id, ..Incoming::default() };
     let work = move |store: &Arc<ServedStore>| {
         let check = store.check(request)?;
-        let fates = store.fates(said_of(&check))?;
+        let by_id = store.by_id(said_of(&check))?;
         let summary = match check.decision {
             Decision::Insert => "not known: saving it adds a memory",
             Decision::Touch => "known already: saving it adds nothing",
@@ -536,7 +536,7 @@ async fn check(service: Arc<Service>, asked: CheckParameters) -> Result<CheckRes
             rest: Rest::default(),
         };
         let start = behind(said_of(&check).map(MemoryId::as_str), after.as_deref());
-        (result.similar, result.rest) = similar(&result, &check, &fates, start);
+        (result.similar, result.rest) = similar(&result, &check, &by_id, start);
         Ok(result)
     };
     service.on(store.as_deref(), work).await
@@ -617,11 +617,11 @@ async fn resolve(
     let ResolveParameters { key, settlement, store } = asked;
     let work = move |store: &Arc<ServedStore>| {
         let SettledDocument { run_id, settled, .. } = store.settle(&key, settlement)?;
-        let fates = store.fates([&settled.newer, &settled.older])?;
+        let by_id = store.by_id([&settled.newer, &settled.older])?;
         Ok(ResolveResult {
             run_id: run_id.unwrap_or_default(),
-            newer: Said::of(&settled.newer, &fates),
-            older: Said::of(&settled.older, &fates),
+            newer: Said::of(&settled.newer, &by_id),
+            older: Said::of(&settled.older, &by_id),
             note: settled.note.as_ref().and_then(|note| notes(std::slice::from_ref(note)).pop()),
             open: store.flags()?.len(),
         })

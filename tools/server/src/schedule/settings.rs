@@ -31,7 +31,7 @@ pub(crate) struct ScheduleSettings {
     pub(crate) timezone: Option<String>,
     /// Whether anything runs by itself.
     pub(crate) enabled: bool,
-    /// What of the plan is carried out; by default nothing.
+    /// What of the plan is applied; by default nothing.
     pub(crate) execute: ExecuteMode,
     /// Search only what changed since the last run that wrote.
     pub(crate) incremental: bool,

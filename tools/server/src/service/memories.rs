@@ -130,21 +130,21 @@ impl ServedStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) fn fates<'i>(
+    pub(crate) fn by_id<'i>(
         &self,
         ids: impl IntoIterator<Item = &'i MemoryId>,
     ) -> Result<BTreeMap<MemoryId, Memory>, Problem> {
         let ids: Vec<&MemoryId> = ids.into_iter().collect();
         let found = self.db.look_up(&self.load(self.now()), |reader| {
-            let mut fates = BTreeMap::new();
+            let mut by_id = BTreeMap::new();
             for id in ids.iter().copied() {
-                if !fates.contains_key(id)
+                if !by_id.contains_key(id)
                     && let Some(memory) = reader.remembered(id.as_str())?
                 {
-                    fates.insert(id.clone(), memory);
+                    by_id.insert(id.clone(), memory);
                 }
             }
-            Ok::<_, StoreError>(fates)
+            Ok::<_, StoreError>(by_id)
         });
         Ok(found?)
     }

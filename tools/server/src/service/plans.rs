@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, ProblemKind};
 use super::runs::check_digest;
-use super::store::{ServedStore, Stamp, locked};
+use super::store::{ServedStore, StoreVersion, locked};
 
 /// The name of the plan that was made last.
 pub(crate) const LATEST: &str = "latest";
@@ -305,21 +305,21 @@ impl ServedStore {
     /// When the store cannot be read.
     pub(crate) fn survey(&self, is_of_now: bool) -> Result<Arc<Survey>, Problem> {
         let (now, path) = (self.now(), self.path.display());
-        let stamp = Stamp::of(&self.path).map_err(|error| {
+        let version = StoreVersion::of(&self.path).map_err(|error| {
             let detail = format!("the store {path} cannot be read: {error}");
             Problem::new(ProblemKind::Failed, detail)
         })?;
         let mut last = locked(&self.surveyed);
         if let Some(survey) = &*last {
             let age = now.0 - survey.at.0;
-            if (0..SURVEY_MICROS).contains(&age) && (!is_of_now || survey.stamp == stamp) {
+            if (0..SURVEY_MICROS).contains(&age) && (!is_of_now || survey.version == version) {
                 return Ok(Arc::clone(survey));
             }
         }
         let status = self.status()?;
         let survey = Arc::new(Survey {
             at: now,
-            stamp,
+            version,
             tiers: status.tiers.counts(),
             open_flags: status.open_flags,
             plans_waiting: status.plans.len(),
@@ -344,7 +344,7 @@ impl ServedStore {
 #[derive(Debug)]
 pub(crate) struct Survey {
     at: Instant,
-    stamp: Stamp,
+    version: StoreVersion,
     /// Live memories by tier.
     pub(crate) tiers: TierCounts,
     /// Pairs that wait for a person.

@@ -27,7 +27,7 @@ const PAST_KEPT: usize = 50;
 /// Actions that past runs list together; further ones are only counted.
 const PAST_ACTIONS_KEPT: usize = 20_000;
 
-/// What of a plan is carried out at once.
+/// What of a plan is applied at once.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
 )]
@@ -51,7 +51,7 @@ pub(crate) enum ExecuteMode {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RunRequest {
-    /// What of the plan is carried out at once.
+    /// What of the plan is applied at once.
     pub(crate) execute: ExecuteMode,
     /// Save the plan in the store, for review; kept in the server's memory otherwise.
     pub(crate) save_plan: bool,

@@ -233,7 +233,7 @@ impl ServedStore {
         let origin = OpenOrigin::reopen(&state.mirrored)?;
         let conflicts = origin.begin(&self.serving.sources, &self.printer)?.publish()?;
         // Others may have written since it was read.
-        pulled.stamp = None;
+        pulled.version = None;
         match &conflicts[..] {
             [] => Ok(()),
             [first, ..] => {
@@ -279,7 +279,7 @@ struct OriginState {
 #[derive(Default)]
 struct LastPull {
     /// Of a store that is a file.
-    stamp: Option<Stamp>,
+    version: Option<StoreVersion>,
     ended: Option<Stopwatch>,
     seconds: f64,
 }
@@ -296,38 +296,38 @@ impl OriginState {
         let mut pulled = locked(&self.pulled);
         let stopwatch = Stopwatch::start();
         // Changes written between the two are pulled the next time.
-        let stamp = self.stamp();
+        let version = self.version();
         let origin = OpenOrigin::reopen(&self.mirrored)?;
         let synchronization = origin.begin(sources, &printer)?;
         let writes = writes && synchronization.may_publish();
         synchronization.check(if writes { Usage::Remove } else { Usage::Read })?;
         synchronization.pull(writes, false)?;
         let (seconds, ended) = (stopwatch.seconds(), Some(Stopwatch::start()));
-        *pulled = LastPull { stamp, ended, seconds };
+        *pulled = LastPull { version, ended, seconds };
         Ok(())
     }
 
     fn is_unchanged_file(&self) -> bool {
-        self.stamp().is_some_and(|stamp| locked(&self.pulled).stamp == Some(stamp))
+        self.version().is_some_and(|version| locked(&self.pulled).version == Some(version))
     }
 
     /// Of a folder the time of change says little: it is read again after a while, the longer the more that costs.
     fn is_older_than_allowed(&self) -> bool {
         let pulled = locked(&self.pulled);
         let age = pulled.ended.map_or(f64::INFINITY, Stopwatch::seconds);
-        self.stamp().is_some() || age > (pulled.seconds * PULL_SHARE).max(PULL_EVERY)
+        self.version().is_some() || age > (pulled.seconds * PULL_SHARE).max(PULL_EVERY)
     }
 
-    fn stamp(&self) -> Option<Stamp> {
-        Stamp::of(&self.mirrored.origin).ok()
+    fn version(&self) -> Option<StoreVersion> {
+        StoreVersion::of(&self.mirrored.origin).ok()
     }
 }
 
 /// Length and time of the last change of a file and of its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp([Option<(u64, SystemTime)>; 2]);
+pub(super) struct StoreVersion([Option<(u64, SystemTime)>; 2]);
 
-impl Stamp {
+impl StoreVersion {
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let look = |path: &Path| match std::fs::metadata(path)? {
             file if file.is_file() => Ok((file.len(), file.modified()?)),

@@ -15,7 +15,7 @@ use super::library::tests::{Row, write_index};
 use super::repository::{NotesRepository, RefUpdate};
 use super::*;
 use crate::testing::{AT, retire, undo, unit_of, update};
-use memfold_store::origin::{LinkKind, OriginChange, OriginLink, OriginRecord, OriginStanding};
+use memfold_store::origin::{LinkKind, OriginChange, OriginLink, OriginRecord, OriginStatus};
 
 /// Contents of notes by ref and commit.
 type Notes = BTreeMap<String, BTreeMap<String, String>>;
@@ -358,7 +358,7 @@ fn fanned_out_trees_and_long_bodies_are_read() {
 }
 
 #[test]
-fn lines_of_others_decide_standing_and_links() {
+fn lines_of_others_decide_status_and_links() {
     let (repo, ids) = Repo::with(&[("decisions", &[1, 2, 3, 4])]);
     let commits: Vec<&str> = ids.iter().map(|id| commit_of(id)).collect();
     let short = |n: usize| format!("decisions:{}:0", &commits[n][..7]);
@@ -384,10 +384,10 @@ fn lines_of_others_decide_standing_and_links() {
     repo.set("refs/notes/mem-edges/decisions", &[(commits[1], &edge)]);
     assert_eq!(repo.origin().read().unwrap().skipped.len(), 1);
     let records = repo.records(&ids);
-    assert_eq!(records[0].standing, OriginStanding::Merged { into: ids[1].clone() });
-    assert_eq!((&records[2].standing, records[2].access_count), (&OriginStanding::Archived, 3));
+    assert_eq!(records[0].status, OriginStatus::Merged { into: ids[1].clone() });
+    assert_eq!((&records[2].status, records[2].access_count), (&OriginStatus::Archived, 3));
     assert_eq!(records[2].last_accessed.as_deref(), Some("2026-01-01T00:00:00Z"));
-    assert_eq!(records[3].standing, OriginStanding::Live);
+    assert_eq!(records[3].status, OriginStatus::Live);
     let link = |kind, to: &String| OriginLink { kind, to: to.clone() };
     let expected = [link(LinkKind::References, &ids[2]), link(LinkKind::Supersedes, &ids[3])];
     assert_eq!(records[1].links, expected);
@@ -411,7 +411,7 @@ fn a_vector_counts_while_its_text_is_the_record() {
     let records = repo.records(&ids);
     assert_eq!(records[0].vector, Some(("all-MiniLM-L6-v2".to_owned(), vec![0.5, -0.5])));
     assert_eq!(records[1].vector, None);
-    assert_eq!(records[2].standing, OriginStanding::Archived);
+    assert_eq!(records[2].status, OriginStatus::Archived);
     assert_eq!(repo.origin().read().unwrap().records.len(), 3);
     std::fs::write(&index, "broken").unwrap();
     let contents = repo.origin().read().unwrap();
@@ -458,7 +458,7 @@ fn a_merge_is_written_beside_the_memories_in_the_documented_fields() {
     let survivor = repo.record(&ids[0]);
     assert_eq!((survivor.access_count, survivor.tags.as_slice()), (1, &["merged".to_owned()][..]));
     assert_eq!(survivor.text, newer.text);
-    assert_eq!(repo.record(&ids[3]).standing, OriginStanding::Merged { into: ids[0].clone() });
+    assert_eq!(repo.record(&ids[3]).status, OriginStatus::Merged { into: ids[0].clone() });
     let line_of = |reference: &str, id: &str| -> Fields {
         let content = &repo.written()[&format!("refs/notes/{reference}")][commit_of(id)];
         ledger::decode(content.trim_end()).unwrap()
@@ -502,8 +502,8 @@ fn a_summary_is_a_memory_until_it_is_removed() {
         (&record.text, &record.tags, &record.created_at)
     );
     assert!(summary.attributes.contains(&("namespace".to_owned(), "decisions".to_owned())));
-    let merged = OriginStanding::Merged { into: "sum_01".to_owned() };
-    assert!(repo.records(&ids).iter().all(|record| record.standing == merged));
+    let merged = OriginStatus::Merged { into: "sum_01".to_owned() };
+    assert!(repo.records(&ids).iter().all(|record| record.status == merged));
     // A summary is changed and put away like any memory.
     let changed = OriginRecord { text: "other".into(), importance: 2.5, ..summary.clone() };
     repo.write(&[unit_of("run-2", "R9", vec![update(&summary, changed, &[])])]);
@@ -604,7 +604,7 @@ fn a_partial_undo_goes_back_to_the_state_in_between() {
     // A memory that went from one survivor to another goes back to the first.
     for (run, into) in [("run-4", &ids[2]), ("undo-4", &ids[0])] {
         repo.write(&[unit_of(run, "R2", vec![retire(&repo.record(&ids[1]), Some(into))])]);
-        assert_eq!(repo.record(&ids[1]).standing, OriginStanding::Merged { into: into.clone() });
+        assert_eq!(repo.record(&ids[1]).status, OriginStatus::Merged { into: into.clone() });
     }
     is_between();
     repo.write(&[restore("undo-1", &[&records[0], &records[1]])]);
@@ -619,7 +619,7 @@ fn a_restored_memory_may_be_another_than_ever() {
     let undo = [restore("undo", &[&OriginRecord { access_count: 9, ..older }])];
     repo.write(&undo);
     let record = repo.record(&ids[1]);
-    assert_eq!((record.access_count, record.standing), (9, OriginStanding::Live));
+    assert_eq!((record.access_count, record.status), (9, OriginStatus::Live));
     let tips = repo.tips();
     repo.write(&undo);
     assert_eq!(repo.tips(), tips);
@@ -679,7 +679,7 @@ fn killed(repo: &Repo, units: &[OriginUnit], position: usize) -> bool {
 /// Merges or changes two of the memories that count; returns these as they are before.
 fn step(repo: &Repo, number: usize, seed: usize) -> Option<[OriginRecord; 2]> {
     let records = repo.origin().read().unwrap().records;
-    let live: Vec<_> = records.into_iter().filter(|r| r.standing == OriginStanding::Live).collect();
+    let live: Vec<_> = records.into_iter().filter(|r| r.status == OriginStatus::Live).collect();
     let first = live.get(seed % live.len())?.clone();
     let second = live.get((seed / 7 + 1 + seed % live.len()) % live.len())?.clone();
     if first.id == second.id {

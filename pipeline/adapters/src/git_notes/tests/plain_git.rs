@@ -107,7 +107,7 @@ fn two_clones_merge_and_read_the_same() {
     // Both change the same memories, so that the same notes differ.
     for (number, at) in [(1, &path), (2, &clone)] {
         let found = records(at);
-        let live: Vec<_> = found.iter().filter(|r| r.standing == OriginStanding::Live).collect();
+        let live: Vec<_> = found.iter().filter(|r| r.status == OriginStatus::Live).collect();
         let access_count = live[0].access_count + number;
         let updated = OriginRecord { access_count, ..live[0].clone() };
         let update = update(live[0], updated, &[]);
@@ -176,8 +176,8 @@ fn every_kind_of_repository_is_read_and_written() {
     let tree = folder.path().join("tree");
     run(&path, &["worktree", "add", "--quiet", "--detach", tree.to_str().unwrap()]);
     consolidate(&tree);
-    let merged = OriginStanding::Merged { into: id("decisions", &records(&path)[0].id[10..50]) };
-    assert_eq!(records(&path)[1].standing, merged);
+    let merged = OriginStatus::Merged { into: id("decisions", &records(&path)[0].id[10..50]) };
+    assert_eq!(records(&path)[1].status, merged);
     assert_eq!(records(&path), records(&bare));
     // Packed again, and changed again.
     run(&path, &["pack-refs", "--all"]);

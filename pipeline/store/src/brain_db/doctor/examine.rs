@@ -9,13 +9,13 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::brain_db::doctor::facts::{
     AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, UnfinishedRun,
-    VectorCensus, find_rivals,
+    VectorCensus, find_other_consolidators,
 };
 use crate::brain_db::doctor::findings::{Severity, findings, size};
 use crate::brain_db::own::runs::{unpacked_digests, verify_chain};
 use crate::brain_db::own::tables::{VERSION, table_names};
 use crate::brain_db::read::access::{
-    Columns, Stamp, all, beside, cell0, exists, first, has_rowid, quoted,
+    Columns, StoreVersion, all, beside, cell0, exists, first, has_rowid, quoted,
 };
 use crate::brain_db::read::load::Pass;
 use crate::brain_db::read::open::{BrainDb, OpenOptions, free_bytes};
@@ -62,7 +62,7 @@ impl BrainDb {
             request.progress.begin("examine", None);
             let facts = Pass::over(self, reader, connection, request).all_facts(snapshot);
             request.progress.end();
-            facts.map_err(|error| self.failed(&reader.stamp, "stm", &error))
+            facts.map_err(|error| self.failed(&reader.version, "stm", &error))
         })?;
         if let (Some(memories), Some(snapshot)) = (&mut facts.memories, snapshot) {
             memories.spaces = census.spaces();
@@ -82,8 +82,8 @@ impl Pass<'_> {
         facts.broken_references = unless_damaged(damage, broken_references(connection))?;
         facts.full_text = unless_damaged(damage, examine_full_text(connection, live.as_ref()))?;
         let columns = self.memory_columns;
-        let rivals = find_rivals(connection, columns, self.store.path());
-        facts.rivals = unless_damaged(damage, rivals)?;
+        let other_consolidators = find_other_consolidators(connection, columns, self.store.path());
+        facts.other_consolidators = unless_damaged(damage, other_consolidators)?;
         facts.reactions = unless_damaged(damage, reactions_of(connection))?;
         if let Some(snapshot) = snapshot {
             let moved = unless_damaged(damage, moved(connection))?;
@@ -123,7 +123,7 @@ impl Pass<'_> {
         for run in unfinished.filter(|run| run.is_running) {
             run.is_alive = is_locked(self.store.path()).unwrap_or(run.is_alive);
         }
-        let files = examine_files(connection, self.store.path(), self.stamp);
+        let files = examine_files(connection, self.store.path(), self.version);
         facts.files = unless_damaged(damage, files)?;
         Ok(facts)
     }
@@ -290,7 +290,7 @@ fn judged(facts: &Facts, counts: HealthCounts) -> Health {
 impl BrainDb {
     fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), StoreError> {
         self.traceless(|reader, connection| {
-            let failed = |error| self.failed(&reader.stamp, "stm", &error);
+            let failed = |error| self.failed(&reader.version, "stm", &error);
             let is_whole_file_checked = length(self.path()) <= CHECKED_BYTES_MAX;
             let check = if is_whole_file_checked { CHECK_QUICKLY } else { CHECK_MEMORIES };
             let pass = Pass::over(self, reader, connection, request);
@@ -643,11 +643,11 @@ pub(crate) fn archived_edited(
     snapshot: &Snapshot,
     moved: &HashSet<String>,
 ) -> rusqlite::Result<Found> {
-    let (absorbed, left) = (absorbed(connection)?, digests(connection)?);
+    let (merged, left) = (merged(connection)?, digests(connection)?);
     let mut edited = Found::default();
     for memory in snapshot.memories.iter().filter(|memory| is_archived(memory)) {
         let id = memory.id.as_str();
-        let is_marked = absorbed.contains(id) || memory.source.starts_with("archived:{");
+        let is_marked = merged.contains(id) || memory.source.starts_with("archived:{");
         let is_ours = is_marked && !moved.contains(id);
         let changed = left.get(id).is_some_and(|then| *then != memory.base_digest.to_string());
         if is_ours && changed {
@@ -657,7 +657,7 @@ pub(crate) fn archived_edited(
     Ok(edited)
 }
 
-fn absorbed(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+fn merged(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     if !Columns::of(connection, "memfold_lineage")?.has_all(&["absorbed_id", "active"]) {
         return Ok(HashSet::new());
     }
@@ -687,7 +687,11 @@ fn digests(connection: &Connection) -> rusqlite::Result<HashMap<String, String>>
 }
 
 /// Examines the files of the store at `path`, which `connection` reads.
-fn examine_files(connection: &Connection, path: &Path, stamp: &Stamp) -> rusqlite::Result<Files> {
+fn examine_files(
+    connection: &Connection,
+    path: &Path,
+    version: &StoreVersion,
+) -> rusqlite::Result<Files> {
     let count =
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let lock = lock_path(path);
@@ -695,7 +699,7 @@ fn examine_files(connection: &Connection, path: &Path, stamp: &Stamp) -> rusqlit
     Ok(Files {
         store_bytes: length(path),
         log_bytes: length(&beside(path, "-wal")),
-        in_wal_mode: stamp.in_wal_mode(),
+        in_wal_mode: version.in_wal_mode(),
         pages: count("page_count")?.unsigned_abs(),
         free_pages: count("freelist_count")?.unsigned_abs(),
         free_bytes: free_bytes(path),
@@ -745,7 +749,7 @@ impl BrainDb {
     /// When the store cannot be read.
     pub fn figures(&self) -> Result<StoreFigures, StoreError> {
         self.traceless(|reader, connection| {
-            read_figures(connection).map_err(|error| self.failed(&reader.stamp, "stm", &error))
+            read_figures(connection).map_err(|error| self.failed(&reader.version, "stm", &error))
         })
     }
 }

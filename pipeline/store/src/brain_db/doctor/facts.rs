@@ -65,7 +65,7 @@ pub struct Facts {
     /// The store's files.
     pub files: Files,
     /// Other consolidators.
-    pub rivals: Vec<Rival>,
+    pub other_consolidators: Vec<OtherConsolidator>,
     /// Side effects in the store when a row of `stm` or `embeddings` is deleted or inserted.
     pub reactions: Vec<String>,
     /// Counts of the memories; `None` where they could not be read.
@@ -282,7 +282,7 @@ fn digest(vector: &[f32]) -> u64 {
 
 /// A trace of another consolidator.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Rival {
+pub struct OtherConsolidator {
     /// Where it was found.
     pub place: String,
     /// Its meaning.
@@ -353,32 +353,32 @@ const HABITS: [Habit; 5] = [
 ];
 
 /// Searches for traces of other consolidators in the store and beside it.
-pub(crate) fn find_rivals(
+pub(crate) fn find_other_consolidators(
     connection: &Connection,
     columns: &Columns,
     path: &Path,
-) -> rusqlite::Result<Vec<Rival>> {
-    let mut rivals = Vec::new();
+) -> rusqlite::Result<Vec<OtherConsolidator>> {
+    let mut other_consolidators = Vec::new();
     if !Columns::of(connection, "compression_log")?.is_empty() {
         let what = "an abstraction engine archives memories into summaries of its own";
         let place = "table compression_log".to_owned();
-        rivals.push(Rival { place, what, stop: STOP_ENGINE, rows: None });
+        other_consolidators.push(OtherConsolidator { place, what, stop: STOP_ENGINE, rows: None });
     }
     let beside = path.with_file_name("consolidations.db");
     if beside.exists() {
         let place = memfold_guard::text::excerpt(&beside.display().to_string(), 200);
         let what = "a nightly consolidator deletes memories without a trace";
-        rivals.push(Rival { place, what, stop: STOP_NIGHTLY, rows: None });
+        other_consolidators.push(OtherConsolidator { place, what, stop: STOP_NIGHTLY, rows: None });
     }
     for (habit, count) in HABITS.iter().zip(counts(connection, columns)?) {
         if count > 0 {
             let rows = if count == 1 { "row" } else { "rows" };
             let place = format!("{count} {rows} with {}", habit.place);
             let Habit { what, stop, .. } = *habit;
-            rivals.push(Rival { place, what, stop, rows: Some(count) });
+            other_consolidators.push(OtherConsolidator { place, what, stop, rows: Some(count) });
         }
     }
-    Ok(rivals)
+    Ok(other_consolidators)
 }
 
 /// Counts the rows of every habit in one pass.

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::brain_db::doctor::examine::UnopenedTable;
 use crate::brain_db::doctor::facts::{
-    AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, Rival,
-    UnfinishedRun,
+    AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OtherConsolidator,
+    OwnTables, UnfinishedRun,
 };
 use memfold_core::SkipReason;
 use memfold_core::report::shell_word;
@@ -27,7 +27,7 @@ pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
         found.extend(judge_own_tables(own, store));
     }
     found.extend(judge_files(&facts.files, store));
-    found.extend(facts.rivals.iter().map(rival));
+    found.extend(facts.other_consolidators.iter().map(other));
     found.extend(reactions(&facts.reactions));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
@@ -44,14 +44,14 @@ fn reactions(reactions: &[String]) -> Option<Finding> {
 }
 
 /// Rows tell that another consolidator was here, its own tables that it may be at work.
-fn rival(rival: &Rival) -> Finding {
-    let what = format!("{}: {}", rival.place, rival.what);
-    match rival.rows {
+fn other(other: &OtherConsolidator) -> Finding {
+    let what = format!("{}: {}", other.place, other.what);
+    match other.rows {
         Some(rows) => Finding::new(Severity::Info, "rival_traces", what)
             .count(rows)
-            .advice(format!("make sure that it works on this store no longer: {}", rival.stop)),
-        None => Finding::new(Severity::Warning, "rival", what)
-            .advice(format!("let only one consolidator work on a store: {}", rival.stop)),
+            .advice(format!("make sure that it works on this store no longer: {}", other.stop)),
+        None => Finding::new(Severity::Warning, "other", what)
+            .advice(format!("let only one consolidator work on a store: {}", other.stop)),
     }
 }
 

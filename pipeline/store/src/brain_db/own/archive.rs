@@ -199,14 +199,14 @@ pub(crate) fn archived_image(reads: &Writes<'_>, id: &str) -> Result<Option<RowI
 pub(crate) fn index_merged(
     writes: &Writes<'_>,
     lineage: i64,
-    absorbed: &str,
+    merged: &str,
     survivor: &str,
 ) -> Result<(), StoreError> {
     let text = |id: &str| {
         let bytes = writes.text_of(id, true)?.unwrap_or_default();
         Ok::<_, StoreError>(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let (own, other) = (text(absorbed)?, text(survivor)?);
+    let (own, other) = (text(merged)?, text(survivor)?);
     let known: BTreeSet<String> = words(&other).collect();
     if words(&own).all(|word| known.contains(&word)) {
         return Ok(());
@@ -226,8 +226,8 @@ pub(crate) fn index_all_merged(writes: &Writes<'_>) -> Result<(), StoreError> {
     let sql = "SELECT id, absorbed_id, survivor_id FROM memfold_lineage";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let merges: Vec<(i64, String, String)> = writes.all("read memfold_lineage", sql, [], read)?;
-    for (lineage, absorbed, survivor) in merges {
-        index_merged(writes, lineage, &absorbed, &survivor)?;
+    for (lineage, merged, survivor) in merges {
+        index_merged(writes, lineage, &merged, &survivor)?;
     }
     Ok(())
 }
@@ -270,8 +270,8 @@ impl Pass<'_> {
     pub(crate) fn lineage(&self) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
         let mut pairs = Vec::new();
         self.own_rows("memfold_lineage", &["absorbed_id", "survivor_id"], &[], |row| {
-            if let (Some(absorbed), Some(survivor)) = (text(row, 0)?, text(row, 1)?) {
-                pairs.push((MemoryId::new(absorbed), MemoryId::new(survivor)));
+            if let (Some(merged), Some(survivor)) = (text(row, 0)?, text(row, 1)?) {
+                pairs.push((MemoryId::new(merged), MemoryId::new(survivor)));
             }
             Ok(())
         })?;
@@ -401,10 +401,10 @@ impl Recorded {
                 "promoted" => {
                     decisions.promoted_at_access.insert(memory(), decision.access_count);
                 }
-                "taken_back" => {
+                "undone" => {
                     if let (Some(at), true) = (decision.at, holds()) {
                         decisions.reworded.remove(&memory());
-                        decisions.taken_back.insert(memory(), at);
+                        decisions.undone.insert(memory(), at);
                     } else {
                         decisions.reworded.insert(memory());
                     }
@@ -413,7 +413,7 @@ impl Recorded {
             }
         }
         for members in groups.into_values() {
-            if members.iter().all(|member| decisions.taken_back.contains_key(member)) {
+            if members.iter().all(|member| decisions.undone.contains_key(member)) {
                 decisions.keep_both.insert_undone_group(members);
             } else {
                 decisions.keep_both.insert_group(members);

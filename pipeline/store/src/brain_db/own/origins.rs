@@ -17,7 +17,7 @@ use crate::brain_db::write::changes::{NewEmbedding, bound, put_back, put_in, rev
 use crate::brain_db::write::rows::{Layout, add_entry, drop_entry};
 use crate::brain_db::write::session::Writes;
 use crate::error::StoreError;
-use crate::origin::{LinkKind, OriginRecord, OriginStanding};
+use crate::origin::{LinkKind, OriginRecord, OriginStatus};
 use memfold_core::journal::RowImage;
 use memfold_core::row::{archives, categories_to_json, parse_categories, parse_source};
 use memfold_core::value::Value;
@@ -61,7 +61,8 @@ pub struct MirroredRecord {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryState {
     /// Whether it counts.
-    pub standing: OriginStanding,
+    #[serde(rename = "standing")] // the name on disk
+    pub status: OriginStatus,
     /// The hash of its text; empty where it does not count.
     pub content: String,
     /// Its categories in their order; none where it does not count.
@@ -208,17 +209,17 @@ impl Writes<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn mirror_memories(&self) -> Result<BTreeMap<String, MirrorMemory>, StoreError> {
-        let mut memories = self.query("read memories", standing_memories)?;
+        let mut memories = self.query("read memories", status_memories)?;
         for (id, survivor) in self.query("read the archive", moved_memories)? {
             memories.entry(id).or_insert_with(|| retired(survivor));
         }
-        let merged = memories.iter().filter_map(|(id, memory)| match &memory.state.standing {
-            OriginStanding::Merged { into } => Some((into.clone(), id.clone())),
-            OriginStanding::Live | OriginStanding::Archived => None,
+        let merged = memories.iter().filter_map(|(id, memory)| match &memory.state.status {
+            OriginStatus::Merged { into } => Some((into.clone(), id.clone())),
+            OriginStatus::Live | OriginStatus::Archived => None,
         });
         for (into, id) in merged.collect::<Vec<_>>() {
             let survivor = memories.get_mut(&into).map(|memory| &mut memory.state);
-            if let Some(state) = survivor.filter(|state| state.standing == OriginStanding::Live) {
+            if let Some(state) = survivor.filter(|state| state.status == OriginStatus::Live) {
                 state.merged.push(id);
             }
         }
@@ -236,8 +237,8 @@ impl Writes<'_> {
         record: &OriginRecord,
         at: &str,
     ) -> Result<(), StoreError> {
-        let found = self.standing_row(layout, &record.id)?;
-        let is_live = record.standing == OriginStanding::Live;
+        let found = self.status_row(layout, &record.id)?;
+        let is_live = record.status == OriginStatus::Live;
         let image = RowImage { rowid: None, cells: cells(record) };
         match &found {
             None => put_in(self, layout, &image, is_live, None)?,
@@ -277,7 +278,7 @@ impl Writes<'_> {
     /// # Errors
     /// When the store cannot be written.
     pub fn drop_record(&self, layout: &Layout, id: &str) -> Result<(), StoreError> {
-        self.standing_row(layout, id)?;
+        self.status_row(layout, id)?;
         self.erase(layout, id)?;
         self.withdraw_lineage(id)?;
         let sql = "UPDATE memfold_edges SET active = 0
@@ -287,7 +288,7 @@ impl Writes<'_> {
     }
 
     /// Reads the row of a memory, back from the archive where it was moved there.
-    fn standing_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, StoreError> {
+    fn status_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, StoreError> {
         if let Some(found) = self.row_of(layout, id)? {
             return Ok(Some(found));
         }
@@ -400,17 +401,17 @@ fn last_unit(row: &Row<'_>) -> rusqlite::Result<LastUnit> {
 /// The cells of `stm` that a record makes.
 fn cells(record: &OriginRecord) -> Vec<(String, Value)> {
     let mut categories = record.categories();
-    let source = match &record.standing {
-        OriginStanding::Live => record.source.clone(),
-        OriginStanding::Merged { into } => {
+    let source = match &record.status {
+        OriginStatus::Live => record.source.clone(),
+        OriginStatus::Merged { into } => {
             let told = serde_json::json!({ "merged_into": into, "previous_source": record.source });
             format!("archived:{told}")
         }
-        OriginStanding::Archived => {
+        OriginStatus::Archived => {
             format!("archived:{}", serde_json::json!({ "previous_source": record.source }))
         }
     };
-    if record.standing != OriginStanding::Live {
+    if record.status != OriginStatus::Live {
         categories.push("archived".to_owned());
     }
     let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::from);
@@ -465,7 +466,7 @@ const WITHDRAWN: &str = "SELECT a.memory_id FROM memfold_archive AS a
       AND NOT EXISTS (SELECT 1 FROM memfold_journal AS e
                       WHERE e.table_name = 'stm' AND e.row_key = a.memory_id AND e.seq < j.seq)";
 
-fn standing_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, MirrorMemory>> {
+fn status_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, MirrorMemory>> {
     let found: Vec<(String, Option<MirrorMemory>)> = all(connection, STANDING, [], memory)?;
     Ok(found.into_iter().filter_map(|(id, memory)| Some((id, memory?))).collect())
 }
@@ -478,11 +479,11 @@ fn moved_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, 
 }
 
 fn retired(survivor: Option<String>) -> MirrorMemory {
-    let standing = match survivor {
-        Some(into) => OriginStanding::Merged { into },
-        None => OriginStanding::Archived,
+    let status = match survivor {
+        Some(into) => OriginStatus::Merged { into },
+        None => OriginStatus::Archived,
     };
-    let state = MemoryState { standing, ..MemoryState::default() };
+    let state = MemoryState { status, ..MemoryState::default() };
     MirrorMemory { state, ..MirrorMemory::default() }
 }
 
@@ -501,7 +502,7 @@ fn memory(row: &Row<'_>) -> rusqlite::Result<(String, Option<MirrorMemory>)> {
     }
     let content: String = row.get(1)?;
     let state = MemoryState {
-        standing: OriginStanding::Live,
+        status: OriginStatus::Live,
         content: blake3::hash(content.as_bytes()).to_hex()[..32].to_owned(),
         categories,
         importance: row.get::<_, Option<f64>>(3)?.unwrap_or(1.0),

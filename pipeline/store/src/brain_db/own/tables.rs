@@ -32,7 +32,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 /// * `journal`: changed columns before and after.
 /// * `lineage`: which memory was merged into which.
 /// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an
-///   action that a person undid), `taken_back` (all that a run did to this memory was undone),
+///   action that a person undid), `undone` (all that a run did to this memory was undone),
 ///   `promoted` (and at which access count).
 /// * `flags`: contradictory pairs for people to review; `state` is `open` or `closed`.
 /// * `archive`: rows that were moved out of the owner's tables.

@@ -2,7 +2,7 @@
 //!
 //! A reader of a store in WAL mode normally creates `-wal` and `-shm` and, being read-only, cannot
 //! remove them. Where nobody has the store open, it is therefore read in ways that create nothing;
-//! these see no locks, so [`Stamp`] shows afterwards whether somebody wrote meanwhile.
+//! these see no locks, so [`StoreVersion`] shows afterwards whether somebody wrote meanwhile.
 //! docs/decisions/0010-read-without-a-trace.md has the reasons.
 
 use std::collections::BTreeSet;
@@ -34,15 +34,15 @@ pub enum Access {
 
 /// The size and times of a store's files; any write by anybody changes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stamp {
-    database: FileStamp,
+pub struct StoreVersion {
+    database: FileVersion,
     header: Vec<u8>,
-    log: FileStamp,
-    journal: FileStamp,
+    log: FileVersion,
+    journal: FileVersion,
 }
 
 /// The size and times of a file, `None` where it does not exist.
-type FileStamp = Option<FileLook>;
+type FileVersion = Option<FileLook>;
 
 /// Length, modification time, and which file it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,14 +52,14 @@ struct FileLook {
     identity: Option<(u64, u64)>,
 }
 
-impl Stamp {
+impl StoreVersion {
     /// Reads the sizes and times of the store and the files beside it.
     pub fn take(path: &Path) -> io::Result<Self> {
         Ok(Self {
-            database: file_stamp(path),
+            database: file_version(path),
             header: read_head(path, HEADER_BYTES)?,
-            log: file_stamp(&beside(path, "-wal")),
-            journal: file_stamp(&beside(path, "-journal")),
+            log: file_version(&beside(path, "-wal")),
+            journal: file_version(&beside(path, "-journal")),
         })
     }
 
@@ -83,10 +83,10 @@ impl Stamp {
         self.header.get(READ_VERSION_AT) == Some(&READ_VERSION_WAL) || self.log.is_some()
     }
 
-    /// Tells whether a connection made at the time of this stamp sees the same as a new one would
+    /// Tells whether a connection made at the time of this version sees the same as a new one would
     /// at the time of `now`.
     pub(crate) fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
-        let identity = |stamp: &Self| stamp.database.as_ref().and_then(|look| look.identity);
+        let identity = |version: &Self| version.database.as_ref().and_then(|look| look.identity);
         match access {
             // SQLite's locks show the writes of others, as long as it is the same file.
             Access::Shared => {
@@ -157,7 +157,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn file_stamp(path: &Path) -> FileStamp {
+fn file_version(path: &Path) -> FileVersion {
     let metadata = fs::metadata(path).ok()?;
     let (length, modified) = (metadata.len(), metadata.modified().ok());
     Some(FileLook { length, modified, identity: identity(&metadata) })

@@ -17,8 +17,8 @@ use crate::memory_store::LoadRequest;
 use memfold_core::decisions;
 use memfold_core::journal::RowImage;
 use memfold_core::lineage::{
-    Declined, Explanation, Few, FlagNote, Fold, KeptApart, KnownBy, Lineage, MemoryView, Place,
-    Promotion, Resolved, explain_folds, resolve,
+    Declined, Explanation, Few, FlagNote, KeptApart, KnownBy, Lineage, MemoryView, Merge, Place,
+    Promotion, Resolved, explain_merges, resolve,
 };
 use memfold_core::memory::{MemoryId, Status};
 use memfold_core::row::{RowFacts, parse_source, row_facts};
@@ -59,7 +59,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn merges(&self) -> Result<Vec<Fold>, StoreError> {
+    pub fn merges(&self) -> Result<Vec<Merge>, StoreError> {
         self.consult_own("memfold_lineage", |connection, _| merges(connection, "1 ORDER BY id", []))
     }
 }
@@ -69,14 +69,14 @@ fn merges(
     connection: &Connection,
     condition: &str,
     params: impl Params,
-) -> rusqlite::Result<Vec<Fold>> {
+) -> rusqlite::Result<Vec<Merge>> {
     let sql = format!(
         "SELECT absorbed_id, survivor_id, similarity, rule_id, reasons, run_id, at
          FROM memfold_lineage WHERE active = 1 AND {condition}"
     );
     all(connection, &sql, params, |row| {
-        Ok(Fold {
-            absorbed: MemoryId::new(row.get::<_, String>(0)?),
+        Ok(Merge {
+            merged: MemoryId::new(row.get::<_, String>(0)?),
             survivor: MemoryId::new(row.get::<_, String>(1)?),
             similarity: row.get(2)?,
             rule_id: row.get(3)?,
@@ -97,16 +97,16 @@ struct Found {
 
 impl StoreReader<'_> {
     /// Returns the recorded merges of a memory, the latest first.
-    pub(crate) fn merges_of(&self, absorbed: &MemoryId) -> Result<Vec<Fold>, StoreError> {
-        self.merges("absorbed_id = ?1 ORDER BY id DESC", absorbed)
+    pub(crate) fn merges_of(&self, merged: &MemoryId) -> Result<Vec<Merge>, StoreError> {
+        self.merges("absorbed_id = ?1 ORDER BY id DESC", merged)
     }
 
     /// Returns the recorded merges into a memory, in their order.
-    pub(crate) fn merges_into(&self, survivor: &MemoryId) -> Result<Vec<Fold>, StoreError> {
+    pub(crate) fn merges_into(&self, survivor: &MemoryId) -> Result<Vec<Merge>, StoreError> {
         self.merges("survivor_id = ?1 ORDER BY id", survivor)
     }
 
-    fn merges(&self, condition: &str, id: &MemoryId) -> Result<Vec<Fold>, StoreError> {
+    fn merges(&self, condition: &str, id: &MemoryId) -> Result<Vec<Merge>, StoreError> {
         if !self.own()?.has_lineage {
             return Ok(Vec::new());
         }
@@ -115,7 +115,7 @@ impl StoreReader<'_> {
 
     fn explain(&self, id: &MemoryId) -> Result<Explanation, StoreError> {
         let content_hash = self.place(id)?.text.as_deref().map(decisions::content_hash);
-        let explained = explain_folds(self, id, self.view(id)?)?;
+        let explained = explain_merges(self, id, self.view(id)?)?;
         self.pass.query("memfold_decisions", |c| added(c, explained, content_hash.as_deref()))
     }
 
@@ -189,7 +189,7 @@ impl StoreReader<'_> {
 
     /// The merge of a memory by any evidence: the row's own source first, then lineage, then
     /// survivors' lists.
-    fn latest(&self, id: &MemoryId) -> Result<Option<Fold>, StoreError> {
+    fn latest(&self, id: &MemoryId) -> Result<Option<Merge>, StoreError> {
         let facts = self.found(id)?.and_then(|found| found.facts);
         let own_word = match facts.and_then(|facts| facts.merged_into) {
             Some(survivor) => Some(survivor),
@@ -197,14 +197,14 @@ impl StoreReader<'_> {
         };
         let mut recorded = self.merges_of(id)?.into_iter();
         if let Some(survivor) = own_word {
-            let same = recorded.find(|fold| fold.survivor == survivor);
-            return Ok(Some(same.unwrap_or_else(|| provenance_fold(id.clone(), survivor))));
+            let same = recorded.find(|merge| merge.survivor == survivor);
+            return Ok(Some(same.unwrap_or_else(|| provenance_merge(id.clone(), survivor))));
         }
         if let Some(recorded) = recorded.next() {
             return Ok(Some(recorded));
         }
         let survivor = self.claims()?.survivor(id).cloned();
-        Ok(survivor.map(|survivor| provenance_fold(id.clone(), survivor)))
+        Ok(survivor.map(|survivor| provenance_merge(id.clone(), survivor)))
     }
 
     /// Tells whether anything in the store remembers a memory that is not there.
@@ -221,7 +221,7 @@ impl StoreReader<'_> {
             return Ok(true);
         }
         let claims = self.claims()?;
-        Ok(claims.survivor(id).is_some() || !claims.absorbed(id).is_empty())
+        Ok(claims.survivor(id).is_some() || !claims.merged(id).is_empty())
     }
 }
 
@@ -230,51 +230,51 @@ impl Lineage for StoreReader<'_> {
 
     fn place(&self, id: &MemoryId) -> Result<Place, StoreError> {
         if let Some(found) = self.found(id)? {
-            let whereabouts = match found.facts.map(|facts| facts.status) {
+            let status = match found.facts.map(|facts| facts.status) {
                 None => Status::Unreadable,
                 Some(Status::Archived) if self.latest(id)?.is_some() => Status::Merged,
                 Some(status) => status,
             };
-            return Ok(Place { whereabouts, text: found.text });
+            return Ok(Place { status, text: found.text });
         }
         if let Some(record) = self.archived_record("stm", id.as_str())? {
             let text = record.image.as_ref().and_then(content_of).map(ToOwned::to_owned);
-            return Ok(Place { whereabouts: Status::Moved, text });
+            return Ok(Place { status: Status::Moved, text });
         }
         let is_remembered = self.is_remembered(id)?;
-        let whereabouts = if is_remembered { Status::Gone } else { Status::Unknown };
-        Ok(Place { whereabouts, text: None })
+        let status = if is_remembered { Status::Gone } else { Status::Unknown };
+        Ok(Place { status, text: None })
     }
 
-    fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, StoreError> {
+    fn merged_into(&self, id: &MemoryId) -> Result<Option<Merge>, StoreError> {
         use Status::{Expired, Live, Record, Unreadable};
-        match self.place(id)?.whereabouts {
+        match self.place(id)?.status {
             // A row without an archive mark was brought back by the program that removed the mark.
             Live | Expired | Record | Unreadable => Ok(None),
             _ => self.latest(id),
         }
     }
 
-    fn absorbed(&self, id: &MemoryId) -> Result<Vec<Fold>, StoreError> {
-        let mut folds = self.merges_into(id)?;
-        let claimed = self.claims()?.absorbed(id).iter().cloned();
-        folds.extend(claimed.map(|absorbed| provenance_fold(absorbed, id.clone())));
+    fn merged(&self, id: &MemoryId) -> Result<Vec<Merge>, StoreError> {
+        let mut merges = self.merges_into(id)?;
+        let claimed = self.claims()?.merged(id).iter().cloned();
+        merges.extend(claimed.map(|merged| provenance_merge(merged, id.clone())));
         let mut seen = BTreeSet::new();
-        folds.retain(|fold| seen.insert(fold.absorbed.clone()));
-        let mut direct = Vec::with_capacity(folds.len());
-        for fold in folds {
+        merges.retain(|merge| seen.insert(merge.merged.clone()));
+        let mut direct = Vec::with_capacity(merges.len());
+        for merge in merges {
             // A list names all memories ever merged, also the ones that came along with another.
-            if self.latest(&fold.absorbed)?.is_some_and(|latest| latest.survivor == *id) {
-                direct.push(fold);
+            if self.latest(&merge.merged)?.is_some_and(|latest| latest.survivor == *id) {
+                direct.push(merge);
             }
         }
         Ok(direct)
     }
 }
 
-fn provenance_fold(absorbed: MemoryId, survivor: MemoryId) -> Fold {
-    Fold {
-        absorbed,
+fn provenance_merge(merged: MemoryId, survivor: MemoryId) -> Merge {
+    Merge {
+        merged,
         survivor,
         similarity: None,
         rule_id: None,
@@ -300,7 +300,7 @@ pub(crate) struct Claims {
     /// Merged id → survivor, by survivors' lists.
     listed: HashMap<MemoryId, MemoryId>,
     /// Survivor → all that any row says was merged into it.
-    absorbed: HashMap<MemoryId, Vec<MemoryId>>,
+    merged: HashMap<MemoryId, Vec<MemoryId>>,
 }
 
 impl Claims {
@@ -326,12 +326,12 @@ impl Claims {
     fn take(&mut self, id: MemoryId, source: &str) {
         let said = parse_source(source);
         if let Some(survivor) = said.merged_into {
-            self.absorbed.entry(survivor.clone()).or_default().push(id.clone());
+            self.merged.entry(survivor.clone()).or_default().push(id.clone());
             self.own.insert(id.clone(), survivor);
         }
-        for absorbed in said.merged_from.into_iter().filter(|absorbed| *absorbed != id) {
-            self.absorbed.entry(id.clone()).or_default().push(absorbed.clone());
-            self.listed.entry(absorbed).or_insert_with(|| id.clone());
+        for merged in said.merged_from.into_iter().filter(|merged| *merged != id) {
+            self.merged.entry(id.clone()).or_default().push(merged.clone());
+            self.listed.entry(merged).or_insert_with(|| id.clone());
         }
     }
 
@@ -341,8 +341,8 @@ impl Claims {
     }
 
     /// Returns the memories that any row claims were merged into a memory, with repeats.
-    fn absorbed(&self, id: &MemoryId) -> &[MemoryId] {
-        self.absorbed.get(id).map_or(&[], Vec::as_slice)
+    fn merged(&self, id: &MemoryId) -> &[MemoryId] {
+        self.merged.get(id).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -411,7 +411,7 @@ mod tests {
     use super::*;
     use crate::brain_db::create::FRESH_TABLES;
     use crate::brain_db::own::tables::migrate;
-    use crate::brain_db::read::access::Stamp;
+    use crate::brain_db::read::access::StoreVersion;
     use crate::brain_db::read::load::Pass;
     use crate::brain_db::read::open::OpenOptions;
     use memfold_core::lineage::Branch;
@@ -457,13 +457,13 @@ mod tests {
         connection
     }
 
-    fn record(connection: &Connection, absorbed: &str, survivor: &str, active: i64) {
+    fn record(connection: &Connection, merged: &str, survivor: &str, active: i64) {
         connection
         .execute(
             "INSERT INTO memfold_lineage(absorbed_id, survivor_id, similarity, rule_id, reasons,
                                          run_id, unit, at, active)
              VALUES (?1, ?2, 0.97, 'R2', 'similarity >= 0.95', 'r1', 1, 't', ?3)",
-            (absorbed, survivor, active),
+            (merged, survivor, active),
         )
         .unwrap();
     }
@@ -475,8 +475,8 @@ mod tests {
         let store = BrainDb::at("brain.db", OpenOptions::default());
         let memory_columns = &Columns::of(connection, "stm").unwrap();
         let request = &LoadRequest { time_zone: &TimeZone::UTC, now: NOW, progress: &NoProgress };
-        let (store, stamp) = (&store, &Stamp::default());
-        let pass = Pass { store, stamp, memory_columns, connection, request };
+        let (store, version) = (&store, &StoreVersion::default());
+        let pass = Pass { store, version, memory_columns, connection, request };
         read(&StoreReader::over(pass).unwrap()).unwrap()
     }
 
@@ -493,7 +493,7 @@ mod tests {
     }
 
     fn ids(branches: &Few<Branch>) -> Vec<&str> {
-        branches.shown.iter().map(|branch| branch.fold.absorbed.as_str()).collect()
+        branches.shown.iter().map(|branch| branch.merge.merged.as_str()).collect()
     }
 
     #[test]
@@ -506,7 +506,9 @@ mod tests {
             assert_eq!(resolved(&connection, "d").end, Status::Archived);
             assert_eq!(resolved(&connection, "x").end, Status::Unknown);
             let known_by = if has_tables { KnownBy::Lineage } else { KnownBy::Provenance };
-            assert!(resolved(&connection, "c").folds.iter().all(|fold| fold.known_by == known_by));
+            assert!(
+                resolved(&connection, "c").merges.iter().all(|merge| merge.known_by == known_by)
+            );
         }
     }
 
@@ -514,25 +516,25 @@ mod tests {
     fn a_memory_is_explained_as_a_tree() {
         for has_tables in [true, false] {
             let explained = explained(&chain(has_tables), "a");
-            assert_eq!(ids(&explained.absorbed), ["b"], "{has_tables}");
-            let b = &explained.absorbed.shown[0];
-            assert_eq!((ids(&b.branches), b.whereabouts), (vec!["c"], Status::Merged));
+            assert_eq!(ids(&explained.merged), ["b"], "{has_tables}");
+            let b = &explained.merged.shown[0];
+            assert_eq!((ids(&b.branches), b.status), (vec!["c"], Status::Merged));
             assert_eq!(b.text.as_deref(), Some("the kiln is fired on Mondays"));
-            assert_eq!(b.fold.similarity, has_tables.then_some(0.97));
+            assert_eq!(b.merge.similarity, has_tables.then_some(0.97));
             let memory = explained.memory.unwrap();
             assert_eq!((&*memory.root_source, &*memory.categories[0]), ("agent", "pottery"));
         }
     }
 
     #[test]
-    fn a_deleted_ghost_is_found_in_its_survivors_list() {
+    fn a_deleted_merged_row_is_found_in_its_survivors_list() {
         let connection = chain(false);
         connection.execute("DELETE FROM stm WHERE id IN ('b', 'c')", []).unwrap();
         assert_eq!(live(&connection, "c").as_deref(), Some("a"));
-        assert_eq!(resolved(&connection, "c").whereabouts, Status::Gone);
-        let absorbed = explained(&connection, "a").absorbed;
-        assert_eq!(ids(&absorbed), ["c", "b"]);
-        assert_eq!(absorbed.shown[0].whereabouts, Status::Gone);
+        assert_eq!(resolved(&connection, "c").status, Status::Gone);
+        let merged = explained(&connection, "a").merged;
+        assert_eq!(ids(&merged), ["c", "b"]);
+        assert_eq!(merged.shown[0].status, Status::Gone);
     }
 
     #[test]
@@ -552,7 +554,7 @@ mod tests {
             .unwrap();
         assert_eq!(live(&connection, "b").as_deref(), Some("b"));
         assert_eq!(live(&connection, "c").as_deref(), Some("b"));
-        assert_eq!(explained(&connection, "a").absorbed.shown[0].whereabouts, Status::Live);
+        assert_eq!(explained(&connection, "a").merged.shown[0].status, Status::Live);
     }
 
     #[test]
@@ -561,7 +563,7 @@ mod tests {
             store(&[("a", "A.", "[]", "agent"), ("z", "Z.", r#"["archived"]"#, "x")], true);
         record(&connection, "z", "a", 0);
         assert_eq!(resolved(&connection, "z").end, Status::Archived);
-        assert!(explained(&connection, "a").absorbed.shown.is_empty());
+        assert!(explained(&connection, "a").merged.shown.is_empty());
         record(&connection, "z", "a", 1);
         assert_eq!(live(&connection, "z").as_deref(), Some("a"));
     }
@@ -580,9 +582,9 @@ mod tests {
         record(&connection, "m", "a", 1);
         assert_eq!(live(&connection, "m").as_deref(), Some("a"));
         assert_eq!(resolved(&connection, "n").end, Status::Moved);
-        let absorbed = explained(&connection, "a").absorbed;
-        assert_eq!(absorbed.shown[0].text.as_deref(), Some("Moved text."));
-        assert_eq!(absorbed.shown[0].whereabouts, Status::Moved);
+        let merged = explained(&connection, "a").merged;
+        assert_eq!(merged.shown[0].text.as_deref(), Some("Moved text."));
+        assert_eq!(merged.shown[0].status, Status::Moved);
     }
 
     #[test]
@@ -595,11 +597,11 @@ mod tests {
         ];
         let connection = store(&rows, false);
         assert!(resolved(&connection, "a").is_circle && resolved(&connection, "s").is_circle);
-        assert_eq!(ids(&explained(&connection, "a").absorbed), ["b"]);
+        assert_eq!(ids(&explained(&connection, "a").merged), ["b"]);
     }
 
     #[test]
-    fn ten_thousand_ghosts_are_counted() {
+    fn ten_thousand_merged_rows_are_counted() {
         let connection = store(&[("a", "A.", "[]", "agent")], true);
         connection
             .execute_batch(
@@ -608,8 +610,8 @@ mod tests {
              SELECT 'm' || i, 'a', 'r', 1, 't', 1 FROM n;",
             )
             .unwrap();
-        let absorbed = explained(&connection, "a").absorbed;
-        assert_eq!((absorbed.shown.len(), absorbed.more), (20, 9_980));
+        let merged = explained(&connection, "a").merged;
+        assert_eq!((merged.shown.len(), merged.more), (20, 9_980));
     }
 
     #[test]
@@ -660,7 +662,7 @@ mod tests {
                  ('e', '', 'agent', 't');",
             )
             .unwrap();
-        assert!(explained(&connection, "a").absorbed.shown.is_empty());
+        assert!(explained(&connection, "a").merged.shown.is_empty());
         assert_eq!(live(&connection, "7").as_deref(), Some("7"));
         for id in ["u", "e"] {
             assert_eq!(resolved(&connection, id).end, Status::Unreadable, "{id}");

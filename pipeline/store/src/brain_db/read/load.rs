@@ -10,7 +10,7 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef as SqlValue};
 use rusqlite::{Connection, Row as SqlRow, Statement};
 
 use crate::brain_db::read::access::{
-    Columns, Stamp, all, cell0, embeddings_are_unique, first, has_rowid, is_text_key,
+    Columns, StoreVersion, all, cell0, embeddings_are_unique, first, has_rowid, is_text_key,
 };
 use crate::brain_db::read::open::{BrainDb, Reader};
 use crate::error::StoreError;
@@ -110,11 +110,11 @@ impl BrainDb {
 
     pub(crate) fn failed(
         &self,
-        stamp: &Stamp,
+        version: &StoreVersion,
         table: &'static str,
         error: &rusqlite::Error,
     ) -> StoreError {
-        match self.explain(error, stamp) {
+        match self.explain(error, version) {
             StoreError::Sqlite { path, reason } | StoreError::Damaged { path, reason } => {
                 StoreError::Read { path, table, reason }
             }
@@ -126,7 +126,7 @@ impl BrainDb {
 /// One read transaction.
 pub(crate) struct Pass<'a> {
     pub(crate) store: &'a BrainDb,
-    pub(crate) stamp: &'a Stamp,
+    pub(crate) version: &'a StoreVersion,
     pub(crate) memory_columns: &'a Columns,
     pub(crate) connection: &'a Connection,
     pub(crate) request: &'a LoadRequest<'a>,
@@ -139,8 +139,8 @@ impl<'a> Pass<'a> {
         connection: &'a Connection,
         request: &'a LoadRequest<'a>,
     ) -> Self {
-        let Reader { stamp, memory_columns, .. } = reader;
-        Self { store, stamp, memory_columns, connection, request }
+        let Reader { version, memory_columns, .. } = reader;
+        Self { store, version, memory_columns, connection, request }
     }
 
     pub(crate) fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, StoreError> {
@@ -356,7 +356,7 @@ impl<'a> Pass<'a> {
         table: &'static str,
         error: impl std::borrow::Borrow<rusqlite::Error>,
     ) -> StoreError {
-        self.store.failed(self.stamp, table, error.borrow())
+        self.store.failed(self.version, table, error.borrow())
     }
 }
 

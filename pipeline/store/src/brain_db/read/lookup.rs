@@ -180,7 +180,7 @@ impl<'a> StoreReader<'a> {
 ///
 /// SQLite gives the highest row number to the next row when a row is deleted, so a number alone says nothing.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Watermark {
+pub struct LastSeen {
     /// Its row number.
     pub rowid: i64,
     /// The first 16 hex digits of the blake3 of the row's content: id and text, or id and vector as
@@ -192,14 +192,14 @@ pub struct Watermark {
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Marks {
     /// In `embeddings`.
-    pub embeddings: Vec<Watermark>,
+    pub embeddings: Vec<LastSeen>,
     /// In `stm`.
-    pub memories: Vec<Watermark>,
+    pub memories: Vec<LastSeen>,
     /// In `memfold_archive`.
-    pub archive: Vec<Watermark>,
+    pub archive: Vec<LastSeen>,
     /// In `memfold_revived`.
     #[serde(default)]
-    pub revived: Vec<Watermark>,
+    pub revived: Vec<LastSeen>,
 }
 
 /// How far into a table marks reach, in view of the table as it is now.
@@ -350,39 +350,39 @@ impl StoreReader<'_> {
             && self.revived_texts_since(reaches.revived, limit, &mut take)?)
     }
 
-    fn watermarks(&self, table: Marked, most: usize) -> Result<Vec<Watermark>, StoreError> {
+    fn watermarks(&self, table: Marked, most: usize) -> Result<Vec<LastSeen>, StoreError> {
         let mut watermarks = Vec::new();
         let Some(mut below) = self.can_mark(table)?.then_some(i64::MAX) else {
             return Ok(watermarks);
         };
         let mut gap = 1;
-        while let Some(watermark) =
-            self.watermark(table, "rowid <= ?1 ORDER BY rowid DESC LIMIT 1", below)?
+        while let Some(last_seen) =
+            self.last_seen(table, "rowid <= ?1 ORDER BY rowid DESC LIMIT 1", below)?
         {
             if watermarks.len() as i64 >= WATERMARKS_CLOSE {
                 gap *= 2;
             }
-            let next = watermark.rowid.checked_sub(gap);
-            watermarks.push(watermark);
+            let next = last_seen.rowid.checked_sub(gap);
+            watermarks.push(last_seen);
             let Some(next) = next.filter(|_| watermarks.len() < most) else { break };
             below = next;
         }
         Ok(watermarks)
     }
 
-    fn reach(&self, table: Marked, watermarks: &[Watermark]) -> Result<Reach, StoreError> {
+    fn reach(&self, table: Marked, watermarks: &[LastSeen]) -> Result<Reach, StoreError> {
         // A table that was empty has no last seen rows, and everything in it is new.
         if watermarks.is_empty() {
             return Ok(Reach::START);
         }
         // A row with the last number there is: SQLite then gives new rows any number that is free.
-        let has_last = || self.watermark(table, "rowid = ?1", i64::MAX);
+        let has_last = || self.last_seen(table, "rowid = ?1", i64::MAX);
         if !self.can_mark(table)? || has_last()?.is_some() {
             return Ok(Reach::Lost);
         }
-        for watermark in watermarks {
-            if self.watermark(table, "rowid = ?1", watermark.rowid)?.as_ref() == Some(watermark) {
-                return Ok(Reach::After(watermark.rowid));
+        for last_seen in watermarks {
+            if self.last_seen(table, "rowid = ?1", last_seen.rowid)?.as_ref() == Some(last_seen) {
+                return Ok(Reach::After(last_seen.rowid));
             }
         }
         Ok(Reach::Lost)
@@ -397,12 +397,12 @@ impl StoreReader<'_> {
         })
     }
 
-    fn watermark(
+    fn last_seen(
         &self,
         table: Marked,
         which: &str,
         rowid: i64,
-    ) -> Result<Option<Watermark>, StoreError> {
+    ) -> Result<Option<LastSeen>, StoreError> {
         let sql = format!("{}{which}", table.sql());
         let read = |row: &Row<'_>| {
             let mut hasher = blake3::Hasher::new();
@@ -412,7 +412,7 @@ impl StoreReader<'_> {
                 hasher.update(bytes);
             }
             let digest = hasher.finalize().to_hex()[..16].into();
-            Ok(Watermark { rowid: row.get(0)?, digest })
+            Ok(LastSeen { rowid: row.get(0)?, digest })
         };
         self.pass.query("embeddings", |c| first(c, &sql, [rowid], read))
     }

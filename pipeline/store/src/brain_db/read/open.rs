@@ -9,7 +9,7 @@ use std::{fmt, fs, io};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::brain_db::read::access::{
-    Access, Columns, REQUIRED, Stamp, all, beside, cell0, hides_rowids, is_view,
+    Access, Columns, REQUIRED, StoreVersion, all, beside, cell0, hides_rowids, is_view,
 };
 use crate::error::StoreError;
 
@@ -50,11 +50,11 @@ pub struct BrainDb {
     options: OpenOptions,
 }
 
-/// An open connection, its way of reading and the stamp of the file before.
+/// An open connection, its way of reading and the version of the file before.
 pub(crate) struct Reader {
     pub(crate) connection: Connection,
     pub(crate) access: Access,
-    pub(crate) stamp: Stamp,
+    pub(crate) version: StoreVersion,
     pub(crate) memory_columns: Columns,
 }
 
@@ -67,13 +67,13 @@ impl KeptReader {
     fn take(&self, store: &BrainDb) -> Result<Option<Reader>, StoreError> {
         let kept = self.0.lock().ok().and_then(|mut kept| kept.take());
         let Some(mut reader) = kept else { return Ok(None) };
-        let Ok(now) = Stamp::take(&store.path) else { return Ok(None) };
-        if !reader.stamp.still_serves(reader.access, &now, &store.path) {
+        let Ok(now) = StoreVersion::take(&store.path) else { return Ok(None) };
+        if !reader.version.still_serves(reader.access, &now, &store.path) {
             return Ok(None);
         }
         // The owner may have altered the table since.
         reader.memory_columns = store.memory_columns(&reader.connection, &now)?;
-        reader.stamp = now;
+        reader.version = now;
         Ok(Some(reader))
     }
 
@@ -109,12 +109,12 @@ impl BrainDb {
 
     /// Connects; `shared` takes SQLite's locks even where nobody else seems to have the store open.
     pub(crate) fn connect(&self, shared: bool) -> Result<Reader, StoreError> {
-        let stamp = self.examine()?;
-        let access = if shared { Access::Shared } else { stamp.access(&self.path) };
+        let version = self.examine()?;
+        let access = if shared { Access::Shared } else { version.access(&self.path) };
         let connection = access.open(&self.path, self.options.busy_timeout);
-        let connection = connection.map_err(|error| self.explain(&error, &stamp))?;
-        let memory_columns = self.memory_columns(&connection, &stamp)?;
-        Ok(Reader { connection, access, stamp, memory_columns })
+        let connection = connection.map_err(|error| self.explain(&error, &version))?;
+        let memory_columns = self.memory_columns(&connection, &version)?;
+        Ok(Reader { connection, access, version, memory_columns })
     }
 
     /// Reads in one read transaction without leaving a trace; again where somebody wrote meanwhile and no
@@ -139,7 +139,7 @@ impl BrainDb {
             };
             let found = self.read_once(&reader, &mut read);
             let is_settled = reader.access.is_isolated()
-                || Stamp::take(&self.path).is_ok_and(|after| after == reader.stamp);
+                || StoreVersion::take(&self.path).is_ok_and(|after| after == reader.version);
             if is_settled {
                 kept.put(reader);
                 return found;
@@ -154,12 +154,12 @@ impl BrainDb {
         read: &mut impl FnMut(&Reader, &Connection) -> Result<T, E>,
     ) -> Result<T, E> {
         let begun = reader.connection.unchecked_transaction();
-        let transaction = begun.map_err(|error| self.explain(&error, &reader.stamp))?;
+        let transaction = begun.map_err(|error| self.explain(&error, &reader.version))?;
         read(reader, &transaction)
     }
 
     /// Translates an SQLite error into the reason it has here.
-    pub(crate) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> StoreError {
+    pub(crate) fn explain(&self, error: &rusqlite::Error, version: &StoreVersion) -> StoreError {
         let path = self.path.clone();
         let mut reason = error.to_string();
         if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
@@ -177,7 +177,7 @@ impl BrainDb {
             (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _) => {
                 StoreError::Damaged { path, reason }
             }
-            (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly), _) if stamp.has_log() => {
+            (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly), _) if version.has_log() => {
                 StoreError::HotWal { path, reason }
             }
             (Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied), _) => {
@@ -188,7 +188,7 @@ impl BrainDb {
     }
 
     /// Examines the file itself, because SQLite's own messages say too little.
-    fn examine(&self) -> Result<Stamp, StoreError> {
+    fn examine(&self) -> Result<StoreVersion, StoreError> {
         let path = || self.path.clone();
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing { path: path() },
@@ -205,24 +205,24 @@ impl BrainDb {
         if metadata.len() == 0 {
             return Err(StoreError::Empty { path: path() });
         }
-        let stamp = Stamp::take(&self.path).map_err(refused)?;
-        if !stamp.is_sqlite() {
-            let head = &stamp.header()[..stamp.header().len().min(16)];
+        let version = StoreVersion::take(&self.path).map_err(refused)?;
+        if !version.is_sqlite() {
+            let head = &version.header()[..version.header().len().min(16)];
             if matches!(head.trim_ascii_start().first(), Some(b'{' | b'[')) {
                 return Err(StoreError::NotAFile { path: path(), found: JSON_FILE });
             }
             let found = format!("\"{}\"", head.escape_ascii());
             return Err(StoreError::NotADatabase { path: path(), found });
         }
-        Ok(stamp)
+        Ok(version)
     }
 
     fn memory_columns(
         &self,
         connection: &Connection,
-        stamp: &Stamp,
+        version: &StoreVersion,
     ) -> Result<Columns, StoreError> {
-        let explain = |error| self.explain(&error, stamp);
+        let explain = |error| self.explain(&error, version);
         let columns = Columns::of(connection, "stm").map_err(explain)?;
         if columns.is_empty() {
             let tables = table_names(connection).map_err(explain)?;
@@ -260,7 +260,7 @@ impl BrainDb {
         read: impl Fn(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.traceless(|reader, connection| {
-            read(connection).map_err(|error| self.failed(&reader.stamp, table, &error))
+            read(connection).map_err(|error| self.failed(&reader.version, table, &error))
         })
     }
 

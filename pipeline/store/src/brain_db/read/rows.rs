@@ -35,7 +35,7 @@ pub struct LiveMemory {
 
 /// A memory that was merged into another.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ghost {
+pub struct MergedRow {
     /// The id.
     pub id: MemoryId,
     /// The text.
@@ -140,19 +140,19 @@ impl StoreReader<'_> {
     }
 
     /// Returns all that was merged into a memory, directly or along with others; `None` where that is more than `most`.
-    pub fn ghosts(
+    pub fn merged_rows(
         &self,
         live: &Memory,
         space: Option<SpaceShapes<'_>>,
         most: usize,
-    ) -> Result<Option<Vec<Ghost>>, StoreError> {
-        let mut ghosts: Vec<Ghost> = Vec::new();
+    ) -> Result<Option<Vec<MergedRow>>, StoreError> {
+        let mut merged_rows: Vec<MergedRow> = Vec::new();
         let mut seen = BTreeSet::from([live.id.clone()]);
         // The source of a memory names the memories merged into it; a merged row's source no longer
         // does.
         let mut open = vec![(live.id.clone(), &*live.source)];
         while let Some((survivor, source)) = open.pop() {
-            for id in self.folded_into(&survivor, source)? {
+            for id in self.merged_into(&survivor, source)? {
                 if seen.contains(&id) {
                     continue;
                 }
@@ -166,32 +166,32 @@ impl StoreReader<'_> {
                 if !seen.contains(&survivor) {
                     continue;
                 }
-                if ghosts.len() == most {
+                if merged_rows.len() == most {
                     return Ok(None);
                 }
                 let vector = match space {
-                    Some(space) => self.vector_of_ghost(id.as_str(), space)?,
+                    Some(space) => self.vector_of_merged(id.as_str(), space)?,
                     None => None,
                 };
                 open.push((id.clone(), ""));
                 seen.insert(id.clone());
-                ghosts.push(Ghost { id, content, vector });
+                merged_rows.push(MergedRow { id, content, vector });
             }
         }
-        Ok(Some(ghosts))
+        Ok(Some(merged_rows))
     }
 
     /// The memories that were merged into one: by our own tables, then by its source.
-    fn folded_into(&self, survivor: &MemoryId, source: &str) -> Result<Vec<MemoryId>, StoreError> {
+    fn merged_into(&self, survivor: &MemoryId, source: &str) -> Result<Vec<MemoryId>, StoreError> {
         let recorded = self.merges_into(survivor)?.into_iter();
-        let mut ids: Vec<MemoryId> = recorded.map(|fold| fold.absorbed).collect();
+        let mut ids: Vec<MemoryId> = recorded.map(|merge| merge.merged).collect();
         // The latest stand last, and memories that came along with another before it.
         ids.extend(parse_source(source).merged_from.into_iter().rev());
         Ok(ids)
     }
 
     /// Returns the vector that a merged memory had, where it is a valid one of the space.
-    pub fn vector_of_ghost(
+    pub fn vector_of_merged(
         &self,
         id: &str,
         space: SpaceShapes<'_>,
@@ -233,7 +233,7 @@ impl StoreReader<'_> {
         id: &MemoryId,
     ) -> Result<Vec<(MemoryId, MemoryId)>, StoreError> {
         let merges = self.merges_of(id)?.into_iter();
-        Ok(merges.map(|fold| (fold.absorbed, fold.survivor)).collect())
+        Ok(merges.map(|merge| (merge.merged, merge.survivor)).collect())
     }
 
     /// Adds the vector to a memory that was read; `None` where it has no valid one.

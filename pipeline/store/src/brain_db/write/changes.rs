@@ -194,10 +194,10 @@ fn insert_record(writes: &Writes<'_>, mark: &Mark<'_>, record: &Record) -> Resul
         vec![("run_id", &mark.run_id), ("unit", &mark.unit), ("at", &mark.at), ("active", &1_i64)];
     row.extend(bound(&values));
     let key = writes.insert("write down a record", record.table.name(), &row)?;
-    if let (Table::Lineage, Some(absorbed), Some(survivor)) =
+    if let (Table::Lineage, Some(merged), Some(survivor)) =
         (record.table, record.text("absorbed_id"), record.text("survivor_id"))
     {
-        index_merged(writes, key, absorbed, survivor)?;
+        index_merged(writes, key, merged, survivor)?;
     }
     Ok(key)
 }

@@ -21,7 +21,7 @@ use rusqlite::{
     params_from_iter,
 };
 
-use crate::brain_db::read::access::{Columns, Stamp, all, beside, exists, first, quoted};
+use crate::brain_db::read::access::{Columns, StoreVersion, all, beside, exists, first, quoted};
 use crate::brain_db::read::load::Pass;
 use crate::brain_db::read::lookup::StoreReader;
 use crate::brain_db::read::open::{BrainDb, OpenOptions, free_bytes};
@@ -483,11 +483,11 @@ impl Writes<'_> {
             let (path, reason) = (self.path().to_owned(), error.to_string());
             StoreError::Denied { path, reason }
         };
-        let stamp = Stamp::take(self.path()).map_err(denied)?;
+        let version = StoreVersion::take(self.path()).map_err(denied)?;
         let columns = Columns::of(self.connection(), "stm");
-        let memory_columns = &columns.map_err(|error| store.failed(&stamp, "stm", &error))?;
-        let (connection, stamp) = (self.connection(), &stamp);
-        let pass = Pass { store: &store, stamp, memory_columns, connection, request };
+        let memory_columns = &columns.map_err(|error| store.failed(&version, "stm", &error))?;
+        let (connection, version) = (self.connection(), &version);
+        let pass = Pass { store: &store, version, memory_columns, connection, request };
         read(&StoreReader::over(pass)?)
     }
 }

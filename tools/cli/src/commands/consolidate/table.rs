@@ -95,7 +95,7 @@ fn removals(plan: &Plan) -> Vec<PlannedRemoval> {
             ActionType::Merge => {
                 let into = action.canonical_id.as_ref().map(ToString::to_string);
                 removals.extend(
-                    action.absorbed_ids().iter().map(|id| removal(&id.to_string(), into.clone())),
+                    action.merged_ids().iter().map(|id| removal(&id.to_string(), into.clone())),
                 );
             }
             ActionType::Archive => {

@@ -224,7 +224,7 @@ fn finish(call: Call<'_>, args: &ConsolidateArgs, outcome: &Outcome) -> Result<(
         next.extend(["--execute", "--output", &output_word(&args.db)].map(str::to_owned));
         next.extend(args.repeated().global(call.global).into_vec());
     }
-    let commands = Commands { next, undo: Vec::new(), is_folded: printer::is_terminal() };
+    let commands = Commands { next, undo: Vec::new(), is_wrapped: printer::is_terminal() };
     call.printer.data(&format!("{}{}", screen(report, &commands), listing(report)))?;
     writing::tell_written(&written, &args.db, &report.run_id, call.printer);
     match &args.output {
@@ -244,8 +244,8 @@ fn listing(report: &Report) -> String {
     let samples = &report.samples;
     let shown = |text: &str| excerpt(text, TEXT_CHARS);
     let texts = |merge: &MergeSample| {
-        let absorbed = merge.absorbed.iter().map(|absorbed| shown(&absorbed.row.excerpt));
-        (shown(&merge.survivor.excerpt), absorbed.collect())
+        let merged = merge.merged.iter().map(|merged| shown(&merged.row.excerpt));
+        (shown(&merge.survivor.excerpt), merged.collect())
     };
     let merges = samples.merges.iter().filter(|merge| merge.risk != Risk::Identical).map(texts);
     let proposals = samples.proposals.iter().map(texts);

@@ -233,7 +233,7 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     }
     words.extend(["--annotate", "annotated.parquet"].map(str::to_owned));
     let lines =
-        Commands { next: words, is_folded: printer::is_terminal(), ..Commands::default() }.lines();
+        Commands { next: words, is_wrapped: printer::is_terminal(), ..Commands::default() }.lines();
     std::iter::once(String::new()).chain(lines).collect()
 }
 

@@ -187,8 +187,8 @@ fn passages(material: &Material<'_>, action: &Action) -> Vec<Passage> {
     match (action.action, rest) {
         (ActionType::Merge | ActionType::ProposeMerge, _) => {
             let mut passages = vec![passage(material, "stays", first, None)];
-            let folded = rest.iter().map(|id| passage(material, "merges in", id, Some(first)));
-            passages.extend(folded);
+            let merged = rest.iter().map(|id| passage(material, "merges in", id, Some(first)));
+            passages.extend(merged);
             passages
         }
         (ActionType::Rewrite | ActionType::Summarize, _) => {
@@ -307,9 +307,9 @@ fn values(material: &Material<'_>, action: &Action) -> Vec<String> {
     }
     let mut values = Vec::new();
     if action.action.merges() {
-        let absorbed = action.absorbed_ids().iter().filter_map(|id| material.memories.get(id));
+        let merged = action.merged_ids().iter().filter_map(|id| material.memories.get(id));
         let after =
-            absorbed.fold(memory.access_count, |sum, row| sum.saturating_add(row.access_count));
+            merged.fold(memory.access_count, |sum, row| sum.saturating_add(row.access_count));
         if after != memory.access_count {
             values.push(format!("accesses {} → {after}", memory.access_count));
         }

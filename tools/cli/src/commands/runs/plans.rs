@@ -19,7 +19,7 @@ use crate::writing::{few, noun};
 const ID_CHARS: usize = 40;
 
 /// Merged memories that are named in a line.
-const ABSORBED_SHOWN_MAX: usize = 3;
+const MERGED_SHOWN_MAX: usize = 3;
 
 /// Characters of a reason that are displayed.
 const REASON_CHARS: usize = 160;
@@ -121,7 +121,7 @@ fn targets(action: &Action) -> String {
     let [first, rest @ ..] = ids.as_slice() else { return "nothing".to_owned() };
     match action.action {
         ActionType::Merge | ActionType::ProposeMerge => {
-            format!("{first} ← {}", few(rest, ABSORBED_SHOWN_MAX))
+            format!("{first} ← {}", few(rest, MERGED_SHOWN_MAX))
         }
         ActionType::FlagContradiction => ids.join(" ↔ "),
         ActionType::Supersede => ids.join(" → "),

@@ -1,12 +1,12 @@
-//! Folding a cluster: which memory survives, which ones it absorbs by which rule, which ones are left alone and why.
+//! Merging a cluster: which memory survives, which rows merge into it by which rule, which are left alone and why.
 
 use std::collections::BTreeMap;
 
 use memfold_simd::Similarity;
 
 use super::conditions::{unmet_kind, unmet_likeness, unmet_measure, unmet_sameness, unmet_shape};
-use super::context::{Context, Member, Merge, Obstacle, has_vector};
-use super::flags::Rivals;
+use super::context::{Context, Member, Merge, Rejection, has_vector};
+use super::flags::Merging;
 use crate::detect::Cluster;
 use crate::memory::MemoryIndex;
 use crate::policy::{Canonical, Rule, RuleAction};
@@ -15,12 +15,12 @@ use crate::policy::{Canonical, Rule, RuleAction};
 pub(super) struct LeftAlone {
     pub(super) cluster: usize,
     pub(super) row: MemoryIndex,
-    pub(super) obstacle: Obstacle,
+    pub(super) rejection: Rejection,
 }
 
-/// The fates of a cluster's members.
+/// The merges of a cluster, and the members that no merge takes.
 #[derive(Default)]
-pub(super) struct Fates<'a> {
+pub(super) struct Outcome<'a> {
     pub(super) merges: Vec<Merge<'a>>,
     pub(super) left: Vec<LeftAlone>,
 }
@@ -31,63 +31,67 @@ const PAIRWISE_ROWS_MAX: usize = 512;
 /// So many survivors are tried in one cluster; further members are left alone.
 const SURVIVORS_TRIED_MAX: usize = 64;
 
-/// Decides the fate of a cluster's members.
-pub(super) fn fold<'a>(context: &Context<'a>, number: usize, cluster: &Cluster) -> Fates<'a> {
+/// Decides which members of a cluster merge.
+pub(super) fn merge_cluster<'a>(
+    context: &Context<'a>,
+    number: usize,
+    cluster: &Cluster,
+) -> Outcome<'a> {
     let members: Vec<Member<'a>> =
         cluster.members.iter().map(|&index| context.member(index)).collect();
-    let mut folding = Folding {
+    let mut merger = Merger {
         context,
         number,
         cluster,
         open: (0..members.len()).collect(),
         members,
-        fates: Fates::default(),
-        obstacles: BTreeMap::new(),
+        outcome: Outcome::default(),
+        rejections: BTreeMap::new(),
     };
-    folding.fold_into_protected();
-    folding.fold_the_rest();
-    folding.leave_alone();
-    folding.fates
+    merger.merge_into_protected();
+    merger.merge_the_rest();
+    merger.leave_alone();
+    merger.outcome
 }
 
-struct Folding<'c, 'a> {
+struct Merger<'c, 'a> {
     context: &'c Context<'a>,
     number: usize,
     cluster: &'c Cluster,
     members: Vec<Member<'a>>,
-    /// Positions of members without a fate, in cluster order.
+    /// Positions of undecided members, in cluster order.
     open: Vec<usize>,
-    fates: Fates<'a>,
-    /// The first obstacle that a member met.
-    obstacles: BTreeMap<usize, Obstacle>,
+    outcome: Outcome<'a>,
+    /// The first rejection that a member met.
+    rejections: BTreeMap<usize, Rejection>,
 }
 
-/// A rule and the positions of the members it folds, in cluster order.
+/// A rule and the positions of the members it merges, in cluster order.
 struct Choice<'a> {
     rule: &'a Rule,
-    absorbed: Vec<usize>,
+    merged: Vec<usize>,
 }
 
 impl Choice<'_> {
     fn has(&self, row: usize) -> bool {
-        self.absorbed.binary_search(&row).is_ok()
+        self.merged.binary_search(&row).is_ok()
     }
 }
 
-impl<'a> Folding<'_, 'a> {
+impl<'a> Merger<'_, 'a> {
     fn is_protected(&self, position: usize) -> bool {
         self.context.protected.contains_key(&self.members[position].index)
     }
 
-    /// Folds equal texts into protected members, which stay as they are.
-    fn fold_into_protected(&mut self) {
+    /// Merges equal texts into protected members, which stay as they are.
+    fn merge_into_protected(&mut self) {
         let (mut hosts, open): (Vec<_>, Vec<_>) =
             self.open.iter().partition(|&&position| self.is_protected(position));
         self.open = open;
         hosts.sort_by_key(|&host| !has_vector(self.members[host].memory));
         for &host in &hosts {
             let by = &self.context.protected[&self.members[host].index];
-            self.obstacles.insert(host, Obstacle::new("protection", format!("protected: {by}")));
+            self.rejections.insert(host, Rejection::new("protection", format!("protected: {by}")));
         }
         for host in hosts {
             let key = &self.members[host].key;
@@ -97,7 +101,7 @@ impl<'a> Folding<'_, 'a> {
                 equal.into_iter().partition(|&row| self.loss(host, row).is_none());
             for &row in &losing {
                 if let Some(loss) = self.loss(host, row) {
-                    self.obstacles.entry(row).or_insert(loss);
+                    self.rejections.entry(row).or_insert(loss);
                 }
             }
             let rest = self.try_fold(host, &lossless, true);
@@ -106,9 +110,9 @@ impl<'a> Folding<'_, 'a> {
         }
     }
 
-    /// The values that would be lost if a row folded into a protected one that must stay as it is. Ordinary categories are not:
+    /// The values that would be lost if a row merged into a protected one that must stay as it is. Ordinary categories are not:
     /// they say where a text was filed, and the archived row keeps them.
-    fn loss(&self, host: usize, row: usize) -> Option<Obstacle> {
+    fn loss(&self, host: usize, row: usize) -> Option<Rejection> {
         let (host, row) = (self.members[host].memory, self.members[row].memory);
         let id = &host.id;
         let expires_earlier =
@@ -120,12 +124,12 @@ impl<'a> Folding<'_, 'a> {
         } else {
             return None;
         };
-        Some(Obstacle::new("protection", reason))
+        Some(Rejection::new("protection", reason))
     }
 
-    /// Folds unprotected members among themselves; members that a survivor cannot absorb are tried among
+    /// Merges unprotected members among themselves; members that cannot merge into a survivor are tried among
     /// itself.
-    fn fold_the_rest(&mut self) {
+    fn merge_the_rest(&mut self) {
         for _ in 0..SURVIVORS_TRIED_MAX {
             if self.open.len() < 2 {
                 return;
@@ -136,7 +140,7 @@ impl<'a> Folding<'_, 'a> {
         }
         let tried = format!("left alone after {SURVIVORS_TRIED_MAX} survivors were tried");
         for &position in &self.open {
-            self.obstacles.entry(position).or_insert(Obstacle::new("cluster", tried.as_str()));
+            self.rejections.entry(position).or_insert(Rejection::new("cluster", tried.as_str()));
         }
     }
 
@@ -179,43 +183,44 @@ impl<'a> Folding<'_, 'a> {
             .unwrap_or(Canonical::Newest)
     }
 
-    /// Folds all it can into a survivor; returns the rest.
+    /// Merges all members that it can into a survivor; returns the rest.
     fn try_fold(&mut self, survivor: usize, rows: &[usize], protected: bool) -> Vec<usize> {
-        let candidates = self.absorbable(survivor, rows);
-        let Some(Choice { rule, absorbed }) = self.choose(survivor, candidates) else {
+        let candidates = self.mergeable(survivor, rows);
+        let Some(Choice { rule, merged }) = self.choose(survivor, candidates) else {
             return rows.to_vec();
         };
         let mut all = vec![survivor];
-        all.extend(&absorbed);
+        all.extend(&merged);
         let equal_text = self.all_equal(&all);
-        self.fates.merges.push(Merge {
+        self.outcome.merges.push(Merge {
             cluster: self.number,
             survivor: self.members[survivor].index,
-            absorbed: absorbed.iter().map(|&position| self.members[position].index).collect(),
+            merged: merged.iter().map(|&position| self.members[position].index).collect(),
             rule,
             similarity: self.smallest(&all, |a, b| self.context.similarity(a.index, b.index)),
             equal_text,
             survivor_protected: protected,
         });
         for position in all {
-            self.obstacles.remove(&position);
+            self.rejections.remove(&position);
         }
-        rows.iter().copied().filter(|row| absorbed.binary_search(row).is_err()).collect()
+        rows.iter().copied().filter(|row| merged.binary_search(row).is_err()).collect()
     }
 
-    /// The rows that nothing but a rule keeps from folding into the survivor.
-    fn absorbable(&mut self, survivor: usize, rows: &[usize]) -> Vec<usize> {
+    /// The rows that nothing but a rule keeps from merging into the survivor.
+    fn mergeable(&mut self, survivor: usize, rows: &[usize]) -> Vec<usize> {
         let mut candidates: Vec<usize> = Vec::with_capacity(rows.len());
-        let mut rivals = Rivals::new(self.context);
+        let mut merging = Merging::new(self.context);
         for &row in rows {
             let (host, member) = (&self.members[survivor], &self.members[row]);
-            let obstacle = rivals.obstacle(member).or_else(|| self.context.obstacle(host, member));
-            match obstacle {
-                Some(obstacle) => {
-                    self.obstacles.entry(row).or_insert(obstacle);
+            let rejection =
+                merging.rejection(member).or_else(|| self.context.rejection(host, member));
+            match rejection {
+                Some(rejection) => {
+                    self.rejections.entry(row).or_insert(rejection);
                 }
                 None => {
-                    rivals.add(member);
+                    merging.add(member);
                     candidates.push(row);
                 }
             }
@@ -223,53 +228,53 @@ impl<'a> Folding<'_, 'a> {
         candidates
     }
 
-    /// The merge rule that folds most rows into the survivor, the first among equals. A noop rule
+    /// The merge rule that merges most rows into the survivor, the first among equals. A noop rule
     /// takes its rows away from the rules behind it.
     fn choose(&mut self, survivor: usize, mut candidates: Vec<usize>) -> Option<Choice<'a>> {
         let mut best: Option<Choice<'a>> = None;
         let mut last_unmet = BTreeMap::new();
         for &rule in &self.context.rules {
-            let absorbs = match rule.then.action {
+            let merges = match rule.then.action {
                 RuleAction::Merge => true,
                 RuleAction::Noop => false,
                 _ => continue,
             };
             let matching = self.matching(rule, survivor, &candidates, &mut last_unmet);
-            if !absorbs {
+            if !merges {
                 let chosen = |row: &usize| best.as_ref().is_some_and(|best| best.has(*row));
                 for row in matching.into_iter().filter(|row| !chosen(row)) {
                     candidates.retain(|&candidate| candidate != row);
                     let reason = "left alone by rule";
-                    self.obstacles.entry(row).or_insert(Obstacle::new(&rule.id, reason));
+                    self.rejections.entry(row).or_insert(Rejection::new(&rule.id, reason));
                 }
-            } else if matching.len() > best.as_ref().map_or(0, |best| best.absorbed.len()) {
-                best = Some(Choice { rule, absorbed: matching });
+            } else if matching.len() > best.as_ref().map_or(0, |best| best.merged.len()) {
+                best = Some(Choice { rule, merged: matching });
             }
         }
         for row in candidates {
-            let is_absorbed = best.as_ref().is_some_and(|best| best.has(row));
-            if let (false, Some(unmet)) = (is_absorbed, last_unmet.remove(&row)) {
-                self.obstacles.entry(row).or_insert(unmet);
+            let is_merged = best.as_ref().is_some_and(|best| best.has(row));
+            if let (false, Some(unmet)) = (is_merged, last_unmet.remove(&row)) {
+                self.rejections.entry(row).or_insert(unmet);
             }
         }
         best
     }
 
-    /// The candidates that a rule would fold into the survivor; empty where its conditions on the
+    /// The candidates that a rule would merge into the survivor; empty where its conditions on the
     /// whole do not hold.
     fn matching(
         &self,
         rule: &Rule,
         survivor: usize,
         candidates: &[usize],
-        unmet: &mut BTreeMap<usize, Obstacle>,
+        unmet: &mut BTreeMap<usize, Rejection>,
     ) -> Vec<usize> {
         let mut matching = Vec::new();
         for &row in candidates {
             match self.unmet_by(rule, survivor, row) {
                 None => matching.push(row),
                 Some(reason) => {
-                    unmet.insert(row, Obstacle::new(&rule.id, format!("not {reason}")));
+                    unmet.insert(row, Rejection::new(&rule.id, format!("not {reason}")));
                 }
             }
         }
@@ -282,7 +287,7 @@ impl<'a> Folding<'_, 'a> {
             None => matching,
             Some(reason) => {
                 for row in matching {
-                    unmet.insert(row, Obstacle::new(&rule.id, format!("not {reason}")));
+                    unmet.insert(row, Rejection::new(&rule.id, format!("not {reason}")));
                 }
                 Vec::new()
             }
@@ -358,13 +363,13 @@ impl<'a> Folding<'_, 'a> {
             .min()
     }
 
-    /// Writes down the members without a fate, in cluster order.
+    /// Records the undecided members as left alone, in cluster order.
     fn leave_alone(&mut self) {
         let mut is_merged = vec![false; self.members.len()];
         let positions: BTreeMap<_, _> =
             self.members.iter().enumerate().map(|(at, member)| (member.index, at)).collect();
-        for merge in &self.fates.merges {
-            for index in merge.absorbed.iter().chain([&merge.survivor]) {
+        for merge in &self.outcome.merges {
+            for index in merge.merged.iter().chain([&merge.survivor]) {
                 is_merged[positions[index]] = true;
             }
         }
@@ -373,14 +378,18 @@ impl<'a> Folding<'_, 'a> {
             if is_merged[position] {
                 continue;
             }
-            let obstacle = self.obstacles.remove(&position).unwrap_or_else(|| {
+            let rejection = self.rejections.remove(&position).unwrap_or_else(|| {
                 if any_protected {
-                    Obstacle::new("protection", "its near duplicates are protected")
+                    Rejection::new("protection", "its near duplicates are protected")
                 } else {
-                    Obstacle::new("cluster", "nothing of its cluster folds into it")
+                    Rejection::new("cluster", "nothing of its cluster merges into it")
                 }
             });
-            self.fates.left.push(LeftAlone { cluster: self.number, row: member.index, obstacle });
+            self.outcome.left.push(LeftAlone {
+                cluster: self.number,
+                row: member.index,
+                rejection,
+            });
         }
     }
 }
