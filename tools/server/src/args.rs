@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Openapi,
 }
 
-/// Which stores, and what may be done with them.
+/// The stores, and the actions allowed on them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoresArgs {
     /// The stores, of any kind, called by their names without ending
@@ -134,7 +134,7 @@ pub(crate) struct McpArgs {
     pub(crate) serve_as: Option<ServerArg>,
 }
 
-/// A server whose tools are served.
+/// Another server of which this one serves the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServerArg {
     /// The MCP reference memory server, @modelcontextprotocol/server-memory

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Gauge,
 }
 
-/// Every metric, and what it is.
+/// Every metric, and its meaning.
 pub(crate) const METRICS: [(&str, Kind, &str); 15] = [
     ("memfold_http_requests_total", Kind::Counter, "Requests by route and status."),
     (

@@ -481,9 +481,9 @@ fn separated(
     let named: Vec<String> =
         [only(&of_a, &of_b), only(&of_b, &of_a)].into_iter().flatten().collect();
     let count: u64 = same.map(live_pairs).sum();
-    let plural = if count == 1 { "pair says" } else { "pairs say" };
+    let subject = if count == 1 { "pair of memories says" } else { "pairs of memories say" };
     Some(format!(
-        "{count} near {plural} the same and stay apart by their categories (cluster.separate_by): {}",
+        "{count} {subject} the same in categories that are never merged (cluster.separate_by): {}",
         text::excerpt(&named.join(", "), 80)
     ))
 }

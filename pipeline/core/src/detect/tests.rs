@@ -413,7 +413,7 @@ fn equal_statements_under_separating_categories_are_a_remark() {
     snapshot.memories[0].categories = vec!["user:ann".into()];
     let found = run(&snapshot, &vectors, &policy(true, true, 0.95), 1);
     assert_eq!(found.clusters.len(), 1);
-    let note = "2 near pairs say the same and stay apart by their categories (cluster.separate_by): user:ann";
+    let note = "2 pairs of memories say the same in categories that are never merged (cluster.separate_by): user:ann";
     assert_eq!(found.notes, [note]);
 }
 

@@ -130,7 +130,7 @@ fn planned_and_done(
     let planned = planned.by_type().map(|(name, count)| (name, count as f64));
     page.by("memfold_planned", "Actions that the last run planned, by type.", "type", &planned);
     let merged = merged.by_risk().map(|(risk, count)| (risk, count as f64));
-    let help = "Memories that planned merges merge, by risk.";
+    let help = "Memories that the plan merges into others, by risk.";
     page.by("memfold_planned_absorbed", help, "risk", &merged);
     let executed = [
         ("applied", executed.applied as f64),

@@ -115,7 +115,7 @@ pub(super) fn fitted<T: Serialize>(
     (list, Rest { more, next_after: last.filter(|_| more > 0) })
 }
 
-/// A memory and what it says.
+/// A memory and its text.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Said {
     id: String,
@@ -201,7 +201,7 @@ pub(super) fn few(differences: &[String]) -> Vec<String> {
 /// An action of a plan.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Planned {
-    /// Its label, such as `a3`.
+    /// Its label, for example `a3`.
     action: String,
     r#type: &'static str,
     /// Of a merge: how the texts are proven to say the same.
@@ -211,7 +211,7 @@ pub(super) struct Planned {
     /// Of a merge: the memory that stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     stays: Option<Said>,
-    /// The memories that merge into it; of another action those that it is about.
+    /// The memories that merge into it; of another action the memories that it changes.
     memories: Vec<Said>,
     /// Memories that are not listed.
     #[serde(skip_serializing_if = "is_zero")]

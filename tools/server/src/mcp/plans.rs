@@ -41,7 +41,7 @@ pub(super) struct DuplicatesResult {
     plan_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_digest: Option<String>,
-    /// The state of the store that was looked at; make a new plan to see what came since.
+    /// The state of the store that was read; a new plan sees later memories.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned_for: Option<String>,
     /// The search goes on: ask again with this run.
@@ -121,7 +121,7 @@ enum Action {
     Status,
     /// Undo a run.
     Undo,
-    /// Report what became of a memory.
+    /// Explain the history of a memory.
     Explain,
 }
 
@@ -157,16 +157,16 @@ pub(super) struct ConsolidateParameters {
 /// What a consolidation is about: the fields of its action.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct ConsolidateResult {
-    /// `plan`: what `apply` needs.
+    /// `plan`: the argument of `apply`.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_id: Option<String>,
-    /// `plan`: what `apply` needs.
+    /// `plan`: the argument of `apply`.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_digest: Option<String>,
     /// `plan`: actions by type.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned: Option<BTreeMap<&'static str, u64>>,
-    /// The run: what `undo` needs.
+    /// The run: the argument of `undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
     /// Of the run: `queued` or `running` (ask with action status), `done`, `partial`, `interrupted` or `failed`.
@@ -190,7 +190,7 @@ pub(super) struct ConsolidateResult {
     /// `plan`, `apply`: the actions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     actions: Vec<Planned>,
-    /// `undo`: what was undone.
+    /// `undo`: the undone units.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone: Vec<UndoneUnit>,
     #[serde(flatten)]

@@ -265,7 +265,7 @@ struct Deletion {
     observations: Vec<String>,
 }
 
-/// Takes a parameter out of those given.
+/// Takes a parameter out of the given ones.
 fn take<T: DeserializeOwned>(given: &mut JsonObject, name: &str) -> Result<T, String> {
     let value = given.remove(name).ok_or_else(|| format!("missing field `{name}`"));
     value

@@ -44,7 +44,7 @@ struct Hints {
 
 const READS: Hints = Hints { reads_only: true, destroys: false, idempotent: true };
 
-/// Makes a tool; its schemas are those of the parameters and of the answer.
+/// Makes a tool with the schemas of its parameters and of its answer.
 fn tool<P, A, F>(
     service: &Arc<Service>,
     name: &'static str,
@@ -226,7 +226,7 @@ enum Did {
 #[derive(Debug, Serialize, JsonSchema)]
 struct SaveResult {
     did: Did,
-    /// The same in a sentence, and what can be done next.
+    /// The same in a sentence, and the possible next steps.
     summary: String,
     /// The memory that says it now.
     id: String,
@@ -633,7 +633,7 @@ async fn resolve(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ContextParameters {
-    /// The working directory: what concerns it comes first.
+    /// The working directory: memories about it come first.
     directory: String,
     /// The git branch.
     branch: String,

@@ -21,7 +21,7 @@ const RECENT_SECONDS: i64 = 86_400;
 /// Longest expression.
 const CRON_CHARS_MAX: usize = 200;
 
-/// When a store runs by itself, and what it does then.
+/// When scheduled runs of a store start, and their settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ScheduleSettings {
@@ -33,7 +33,7 @@ pub(crate) struct ScheduleSettings {
     pub(crate) enabled: bool,
     /// What of the plan is applied; by default nothing.
     pub(crate) execute: ExecuteMode,
-    /// Search only what changed since the last run that wrote.
+    /// Search only changes since the last run that wrote.
     pub(crate) incremental: bool,
     /// Also run when a run is due, as `memfold status` says, at most once an hour.
     pub(crate) triggers: bool,

@@ -94,9 +94,9 @@ pub(crate) struct HistorySummary {
 /// Counts of `POST /v1/maintenance/compact`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct CompactStats {
-    /// Always 0: whose time has run out is the owner's to delete.
+    /// Always 0: expired memories are the owner's to delete.
     pub(crate) ttl_deleted: u64,
-    /// Live memories of the store, also where only those of a user were compared.
+    /// Live memories of the store, also where only memories of one user were compared.
     pub(crate) dedup_scanned: u64,
     /// Memories that were merged into others, or would be.
     pub(crate) dedup_removed: u64,
@@ -138,7 +138,7 @@ pub(crate) struct HistoryAnswer {
 /// Answer of `POST /v1/maintenance/compact`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CompactAnswer {
-    /// Whose memories; `null` for those of all users.
+    /// The user of the memories; `null` for all users.
     pub(crate) user_id: Option<String>,
     /// Always true: nothing is extracted anew.
     pub(crate) skip_reextract: bool,

@@ -44,7 +44,7 @@ pub(crate) enum JobState {
     Done,
     /// Some units were skipped or rolled back.
     Partial,
-    /// It was stopped; what was applied stays, and running again continues.
+    /// It was stopped; applied units stay, and another run continues.
     Interrupted,
     /// It failed.
     Failed,

@@ -47,8 +47,8 @@ pub(crate) enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanDecision {
-    /// The action's label, such as `a3`, or `identical` for all merges of identical texts; approving
-    /// those leaves out what was rejected.
+    /// The action's label, for example `a3`, or `identical` for all merges of identical texts; approving
+    /// these leaves out rejected ones.
     pub(crate) action: String,
     /// What is decided.
     pub(crate) decision: Decision,
@@ -98,7 +98,7 @@ pub(crate) struct Proposal {
     pub(crate) probability: Option<f64>,
     /// What differs, in words.
     pub(crate) differences: Vec<String>,
-    /// Why it is proposed, and what a model said.
+    /// Why it is proposed, and the answer of a model.
     pub(crate) reasons: Vec<String>,
     /// The model that decided, where one did.
     pub(crate) decided_by: Option<String>,

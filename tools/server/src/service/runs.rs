@@ -55,7 +55,7 @@ pub(crate) struct RunRequest {
     pub(crate) execute: ExecuteMode,
     /// Save the plan in the store, for review; kept in the server's memory otherwise.
     pub(crate) save_plan: bool,
-    /// Search only what changed since the last run that wrote.
+    /// Search only changes since the last run that wrote.
     pub(crate) incremental: bool,
     /// Allow merges again that were undone.
     pub(crate) again: bool,
