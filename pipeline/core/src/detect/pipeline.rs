@@ -18,7 +18,7 @@ use super::judge::{
 };
 use super::nodes::{self, DistinctVectors, NodePair, Nodes, VectorNumbers, VectorRows, pairs_of};
 use super::series::{NEIGHBORS_MAX, SpaceJoin};
-use super::topics::{Distances, hierarchical_groups};
+use super::topics::{Distances, class, hierarchical_groups};
 use super::{Cluster, DetectError, Detection, PROPOSE_PROBABILITY_MIN, Unit};
 use crate::cluster::{complete_cover, greedy_complete};
 use crate::policy::defaults::{RECALL_TARGET, SHARED_VECTOR_TEXTS_MAX};
@@ -469,12 +469,9 @@ fn separated(
     });
     let mut same = same.map(|(pair, _)| pair).peekable();
     let [a, b] = same.peek().map(|first| [first.a, first.b])?;
-    let categories = |at: u32| {
-        let memory = &input.snapshot.memories[nodes.items(at)[0].memory.index()];
-        let own: Vec<Box<str>> = nodes::own_categories(memory).map(Into::into).collect();
-        nodes::separating(&own, &input.policy.cluster.separate_by)
-    };
-    let (of_a, of_b) = (categories(a), categories(b));
+    let class_of =
+        |at| nodes.newest_live(at).map(|row| class(input, row.memory)).unwrap_or_default();
+    let [of_a, of_b] = [a, b].map(class_of);
     let only = |own: &[String], other: &[String]| {
         own.iter().find(|category| !other.contains(category)).cloned()
     };

@@ -257,7 +257,7 @@ fn edges(
     Ok(Some(edges))
 }
 
-fn class(input: &DetectInput<'_>, row: MemoryIndex) -> Vec<String> {
+pub(super) fn class(input: &DetectInput<'_>, row: MemoryIndex) -> Vec<String> {
     let memory = &input.snapshot.memories[row.index()];
     separating(&memory.categories, &input.policy.cluster.separate_by)
 }

@@ -104,7 +104,7 @@ impl<'a> Merger<'_, 'a> {
                     self.rejections.entry(row).or_insert(loss);
                 }
             }
-            let rest = self.try_fold(host, &lossless, true);
+            let rest = self.try_merge(host, &lossless, true);
             self.open = others.into_iter().chain(losing).chain(rest).collect();
             self.open.sort_unstable();
         }
@@ -136,7 +136,7 @@ impl<'a> Merger<'_, 'a> {
             }
             let survivor = self.pick_survivor();
             let rest: Vec<usize> = self.open.iter().copied().filter(|&p| p != survivor).collect();
-            self.open = self.try_fold(survivor, &rest, false);
+            self.open = self.try_merge(survivor, &rest, false);
         }
         let tried = format!("left alone after {SURVIVORS_TRIED_MAX} survivors were tried");
         for &position in &self.open {
@@ -184,7 +184,7 @@ impl<'a> Merger<'_, 'a> {
     }
 
     /// Merges all members that it can into a survivor; returns the rest.
-    fn try_fold(&mut self, survivor: usize, rows: &[usize], protected: bool) -> Vec<usize> {
+    fn try_merge(&mut self, survivor: usize, rows: &[usize], protected: bool) -> Vec<usize> {
         let candidates = self.mergeable(survivor, rows);
         let Some(Choice { rule, merged }) = self.choose(survivor, candidates) else {
             return rows.to_vec();
