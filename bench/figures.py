@@ -357,8 +357,9 @@ def join_plots(lines):
 
 def peer_plots(lines):
     groups = peers(lines)
-    # Each engine at the set of rows that most of them finished.
-    fullest = max(reversed(groups), key=lambda group: sum(total(line) is not None for line in group))
+    # The rows of the table, where most engines finished.
+    shown = [group for group in groups if group[0]["data"] == PEERS_SHOWN]
+    fullest = max(reversed(shown), key=lambda group: len({line["engine"] for line in group if total(line) is not None}))
     rows = [(line["engine"], filled("{engine} {shown}", line).strip(), total(line),
              filled("{seconds.total:s} s, recall {pair_recall:share}", line)) for line in fullest if total(line) is not None]
     details = filled("{data}: {rows:n} × {dim}, cosine ≥ {threshold}, {threads} threads, {run:day}", fullest[0])

@@ -48,6 +48,7 @@ def join(task: Task) -> Joined:
             model_path=folder,
             threads=task.threads,
             max_records=len(records),
+            max_semantic_comparisons=len(records) ** 2,
         )
         # Loads the model.
         finder.find(records[:2])
