@@ -229,7 +229,8 @@ def graph_joins():
         exact, line = join(data, threshold), join(data, threshold, "--method", "graph")
         pairs = exact["last_run"]["distinct_pairs"]
         keep({**line, "what": "graph join", "exact_wall_seconds_median": exact["wall_seconds_median"],
-              "exact_seconds": exact["last_run"]["seconds"], "distinct_pairs_true": pairs,
+              "exact_seconds": exact["last_run"]["seconds"], "exact_peak_anon_bytes": exact["last_run"]["peak_anon_bytes"],
+              "distinct_pairs_true": pairs,
               "pair_recall_true": line["last_run"]["distinct_pairs"] / pairs if pairs else 1.0})
 
 
@@ -555,12 +556,13 @@ def peers():
     sizes = (100_000, 1_000_000) if work.full else (100_000,)
     for name, path, recipe, _ in workloads(1, *[(count, 1) for count in sizes]):
         common = ["--data", path, "--name", name, "--threads", os.cpu_count(), "--memfold", work.memfold]
-        truth, limit = FOLDER / f"{name}.truth.npz", ["--seconds-max", 150, "--enough", 0.99]
+        truth, seconds_max = FOLDER / f"{name}.truth.npz", 150
         if "1m" in name:
             # At scale memfold says which pairs there are.
-            truth, limit[1] = FOLDER / f"{name}.truth.parquet", 600
+            truth, seconds_max = FOLDER / f"{name}.truth.parquet", 600
             said(work.memfold, "dedup", path, "--threshold", 0.85, "--json", "--quiet", "--force", "--pairs", truth)
-        lines = said(python, "bench/peers/run.py", *common, *limit, "--truth", truth, "--threshold", 0.85).splitlines()
+        lines = said(python, "bench/peers/run.py", *common, "--seconds-max", seconds_max, "--enough", 0.99,
+                     "--truth", truth, "--threshold", 0.85).splitlines()
         keep(*[{**json.loads(line), "recipe": recipe} for line in lines], results="peers-join",
              keys=("machine", "data", "threshold", "engine"))
         lines = said(python, "bench/peers/lookups.py", *common).splitlines()
