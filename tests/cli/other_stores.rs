@@ -270,18 +270,12 @@ fn foreign_git_locks_stay() {
         eprintln!("skipped: git is not installed");
         return;
     }
-    let dir = TestFolder::new();
-    std::fs::create_dir(dir.path("store")).unwrap();
-    git_notes(&dir);
-    let lock = "store/.git/refs/notes/mem-meta/decisions.lock";
-    std::fs::create_dir_all(dir.path("store/.git/refs/notes/mem-meta")).unwrap();
-    for (mark, content) in [
-        ("", ""),
-        ("refs/notes/mem-meta/learnings 1111\n", "1111\n"),
-        ("refs/notes/mem-meta/decisions 1111\n", "2222\n"),
-        ("refs/notes/mem-meta/../mem-meta/decisions 1111\n", "1111\n"),
-        ("refs/notes/mem-meta/decisions 11", "1111\n"),
-    ] {
+    let locked = |mark: &str, content: &str| {
+        let dir = TestFolder::new();
+        std::fs::create_dir(dir.path("store")).unwrap();
+        git_notes(&dir);
+        let lock = "store/.git/refs/notes/mem-meta/decisions.lock";
+        std::fs::create_dir_all(dir.path("store/.git/refs/notes/mem-meta")).unwrap();
         dir.write(lock, content);
         dir.write("store/.git/memfold-lock", mark);
         let words =
@@ -289,7 +283,20 @@ fn foreign_git_locks_stay() {
         let answer = dir.run(&words);
         assert!(answer.code == Some(5) && answer.err.contains("decisions.lock"), "{answer:?}");
         assert_eq!(dir.read(lock), content, "{mark}");
-    }
+        dir
+    };
+    // Each waits its time for the lock.
+    std::thread::scope(|scope| {
+        for (mark, content) in [
+            ("", ""),
+            ("refs/notes/mem-meta/learnings 1111\n", "1111\n"),
+            ("refs/notes/mem-meta/decisions 1111\n", "2222\n"),
+            ("refs/notes/mem-meta/../mem-meta/decisions 1111\n", "1111\n"),
+        ] {
+            scope.spawn(move || locked(mark, content));
+        }
+    });
+    let dir = locked("refs/notes/mem-meta/decisions 11", "1111\n");
     let found = dir.run("doctor store");
     assert!(found.err.contains("decisions.lock locks a ref that memfold writes"), "{found:?}");
     dir.write("store/.git/memfold-lock", "refs/notes/mem-meta/decisions 1111\n");

@@ -30,7 +30,7 @@ fn skipped(why: &str) {
 #[test]
 fn a_killed_run_is_continued_or_undone() {
     let memfold = memfold();
-    let fixture = fixture(&memfold, 1_000, true);
+    let fixture = fixture(&memfold, 400, true);
     let report = kills::run(&fixture, &[Signal::Kill], 0..10).unwrap();
     assert_eq!(report.trials, 10, "{report:?}");
     assert!(report.stopped_while_writing > 2, "{report:?}");
@@ -39,7 +39,7 @@ fn a_killed_run_is_continued_or_undone() {
 #[test]
 fn a_run_that_is_asked_to_stop_ends_after_a_unit() {
     let memfold = memfold();
-    let fixture = fixture(&memfold, 1_000, true);
+    let fixture = fixture(&memfold, 400, true);
     let signals = [Signal::Interrupt, Signal::Terminate];
     let report = kills::run(&fixture, &signals, 100..108).unwrap();
     assert!(report.stopped_while_writing > 1, "{report:?}");
@@ -80,7 +80,7 @@ fn death_at_a_write_loses_nothing() {
 #[test]
 fn a_reader_finds_every_fact_at_every_instant() {
     let memfold = memfold();
-    let fixture = fixture(&memfold, 1_000, true);
+    let fixture = fixture(&memfold, 400, true);
     let report = reader::run(&fixture, 2).unwrap();
     assert!(report.instants > 10, "{report:?}");
 }

@@ -129,9 +129,6 @@ fn the_log_stays_short_under_readers_without_a_gap() {
     let log = dir.path("brain.db-wal");
     let bytes = || log.metadata().map_or(0, |log| log.len());
     let is_over = AtomicBool::new(false);
-    // One long word: reading texts is not under test.
-    let word = "x".repeat(120_000);
-    let (mut longest, mut saved) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let open = || dir.connect();
@@ -148,16 +145,17 @@ fn the_log_stays_short_under_readers_without_a_gap() {
             }
         });
         let limit = 16 << 20;
-        while longest <= limit && saved < 1_000 {
-            let text = format!("Fact {saved}: {word}");
-            assert_eq!(save(&server, &format!("key-{saved}"), &text).status, 200);
-            (saved, longest) = (saved + 1, bytes());
+        let owner = dir.connect();
+        owner.execute_batch("CREATE TABLE of_the_owner (content BLOB)").unwrap();
+        while bytes() <= limit {
+            owner.execute("INSERT INTO of_the_owner VALUES (zeroblob(1000000))", []).unwrap();
         }
+        assert_eq!(save(&server, "key", "The deploy moved to Monday at nine").status, 200);
         let clock = memfold::machine::Stopwatch::start();
         wait_until(|| bytes() <= limit || clock.seconds() >= 60.0);
         is_over.store(true, Ordering::Relaxed);
-        assert!(longest > limit, "the log never grew long: {longest} bytes");
         assert!(bytes() <= limit, "{} bytes after a minute", bytes());
     });
-    assert_eq!(dir.one::<i64>("SELECT count(*) FROM stm WHERE content LIKE 'Fact %'"), saved);
+    let sql = "SELECT count(*) FROM stm WHERE content LIKE '%moved to Monday%'";
+    assert_eq!(dir.one::<i64>(sql), 1);
 }
