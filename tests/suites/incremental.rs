@@ -172,7 +172,7 @@ fn of_one_model(row: &mut PlainMemory) {
 #[test]
 fn incremental_plan_equals_the_whole_plan() {
     let mut done = BTreeMap::new();
-    for seed in 0..24 {
+    for seed in 0..40 {
         let mut case = Case::new(seed);
         case.whole_night();
         for _ in 0..3 {
@@ -181,8 +181,8 @@ fn incremental_plan_equals_the_whole_plan() {
         }
     }
     for (kind, least) in [
-        ("merge", 5),
-        ("flag_contradiction", 5),
+        ("merge", 10),
+        ("flag_contradiction", 10),
         ("noop", 10),
         ("promote", 1),
         ("propose_merge", 1),

@@ -215,7 +215,7 @@ fn path_of(record: &OriginRecord) -> &str {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn every_memory_is_read_and_an_update_keeps_every_other_byte(

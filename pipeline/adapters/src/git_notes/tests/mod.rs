@@ -694,7 +694,7 @@ fn step(repo: &Repo, number: usize, seed: usize) -> Option<[OriginRecord; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn runs_are_undone_one_by_one(seeds in prop::collection::vec(0..1000_usize, 1..7)) {
